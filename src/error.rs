@@ -1,0 +1,254 @@
+//! The one error that leaves the program.
+//!
+//! Every refusal has a stable snake-case code, a class, one sentence that names the thing, and where we
+//! know a way out the next command to type. Domain modules have small enums of their own that implement
+//! [`Refusal`]; `?` turns them into [`Error`]. Messages and hints never hold tokens, e-mails or keys.
+
+use std::io;
+use std::path::Path;
+
+use jiff::Timestamp;
+use serde_json::{Map, Value};
+
+/// What kind of trouble a code is; decides the exit status under `--exit-codes class`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Class {
+    /// Bad input or policy: trying again changes nothing.
+    Refused,
+    /// Nothing free now; `retry_at` says when it may be.
+    Capacity,
+    /// The account behind a profile is not proved; a person has to act.
+    Identity,
+    /// Another command or worker holds the thing.
+    Busy,
+    /// The machine failed us.
+    System,
+    /// A bug in this program.
+    Internal,
+}
+
+impl Class {
+    /// The class as it is written in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Refused => "refused",
+            Self::Capacity => "capacity",
+            Self::Identity => "identity",
+            Self::Busy => "busy",
+            Self::System => "system",
+            Self::Internal => "internal",
+        }
+    }
+
+    /// Exit status under `--exit-codes class`; without it every refusal is 2 and a bug is 1.
+    pub fn status(self) -> u8 {
+        match self {
+            Self::Refused => 2,
+            Self::Capacity => 10,
+            Self::Identity => 11,
+            Self::Busy => 12,
+            Self::System => 13,
+            Self::Internal => 1,
+        }
+    }
+}
+
+/// A stable error code with its class.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Code {
+    /// Snake-case name, part of the contract.
+    pub name: &'static str,
+    /// Class that decides the exit status.
+    pub class: Class,
+}
+
+/// Declares the codes once: constant, JSON name, class, and what it means for docs/errors.md.
+macro_rules! codes {
+    ($($constant:ident $name:literal $class:ident $meaning:literal;)*) => {
+        $(#[doc = $meaning] pub const $constant: Code = Code { name: $name, class: Class::$class };)*
+        /// Every code with its meaning, in the order of the contract's classes.
+        pub const ALL: &[(Code, &str)] = &[$(($constant, $meaning)),*];
+    };
+}
+
+/// The codes of contract version 1. The set is open: new ones may be added, none is renamed.
+pub mod code {
+    use super::{Class, Code};
+    codes! {
+        USAGE "usage" Refused "the command line is wrong";
+        CONFIG_INVALID "config_invalid" Refused "the registry cannot be used as it is";
+        CONFIG_MISSING "config_missing" Refused "there is no registry yet";
+        INSTALL_MISMATCH "install_mismatch" Refused "registry and state root belong to different installs";
+        NOT_FOUND "not_found" Refused "the named thing does not exist";
+        ALREADY_EXISTS "already_exists" Refused "the named thing exists already";
+        POLICY "policy" Refused "the registry forbids it";
+        PROFILE_DISABLED "profile_disabled" Refused "no profile that could do it is enabled";
+        NOT_PROVISIONED "not_provisioned" Refused "the provider home is not set up for workers";
+        WORKSPACE_INVALID "workspace_invalid" Refused "the workspace is not the root of a git worktree";
+        WORKSPACE_UNTRUSTED "workspace_untrusted" Refused "the workspace is not a registered project";
+        ARGUMENT_REFUSED "argument_refused" Refused "a provider option that workers may not pass";
+        MONEY_GUARD "money_guard" Refused "it would spend money outside the subscription";
+        TASK_CONFLICT "task_conflict" Refused "the task has a lease with other terms";
+        NESTED "nested" Refused "a worker tried to start another worker under its own task";
+        SESSION_MISMATCH "session_mismatch" Refused "the session belongs elsewhere";
+        RECORD_DAMAGED "record_damaged" Refused "a state record cannot be read and is left alone";
+        NEWER_FORMAT "newer_format" Refused "the file was made by a newer agent-fleet";
+        CAPACITY "capacity" Capacity "every slot is taken";
+        COOLDOWN "cooldown" Capacity "the profile waits for a limit to reset";
+        QUOTA_RESERVE "quota_reserve" Capacity "headroom is at or below the reserve";
+        DRAINING "draining" Capacity "the profile takes no new leases";
+        ALL_EXHAUSTED "all_exhausted" Capacity "no profile can take the task now";
+        IDENTITY_UNPROVEN "identity_unproven" Identity "the account behind the profile is not proved";
+        DUPLICATE_PROVIDER_IDENTITY "duplicate_provider_identity" Identity "two profiles hold one account";
+        BASE_IDENTITY "base_identity" Identity "the profile holds the account of the base CLI login";
+        BASE_IDENTITY_UNVERIFIED "base_identity_unverified" Identity "the base CLI login cannot be proved";
+        DESKTOP_IDENTITY "desktop_identity" Identity "the profile holds the account of the Desktop app";
+        DESKTOP_IDENTITY_UNVERIFIED "desktop_identity_unverified" Identity "the Desktop login cannot be read";
+        IDENTITY_CHANGED "identity_changed" Identity "the profile's home holds another account than before";
+        AUTH_BROKEN "auth_broken" Identity "the login no longer works";
+        LOGIN_EXPIRED "login_expired" Identity "the login is past its life";
+        AUTH_OVERRIDE "auth_override" Identity "something would replace the profile's login";
+        MAINTENANCE_BUSY "maintenance_busy" Busy "another command changes the provider's profiles";
+        LEASE_ACTIVE "lease_active" Busy "a live lease is in the way";
+        TRANSACTION_PENDING "transaction_pending" Busy "an unfinished enrollment is in the way";
+        TASK_OWNED "task_owned" Busy "a live worker owns the task";
+        LOCK_TIMEOUT "lock_timeout" Busy "a lock was not free in time";
+        IO "io" System "reading or writing failed";
+        DISK_FULL "disk_full" System "no space is left";
+        READ_ONLY "read_only" System "the file system is read-only or the file may not be written";
+        UNSUPPORTED_FILESYSTEM "unsupported_filesystem" System "locks cannot be trusted on this file system";
+        PROVIDER_MISSING "provider_missing" System "the provider's binary is not usable";
+        PROVIDER_FAILED "provider_failed" System "the provider's program failed";
+        QUOTA_UNAVAILABLE "quota_unavailable" System "the quota could not be read";
+        TIMEOUT "timeout" System "it took too long";
+        INTERNAL "internal" Internal "a bug in agent-fleet";
+    }
+}
+
+/// What a domain error tells the user; its `Display` is the sentence.
+pub trait Refusal: std::error::Error {
+    /// The stable code.
+    fn code(&self) -> Code;
+    /// A command that can be typed next.
+    fn hint(&self) -> Option<String> {
+        None
+    }
+    /// Facts for programs; keys are stable, values never secret.
+    fn details(&self) -> Map<String, Value> {
+        Map::new()
+    }
+    /// When trying again may work.
+    fn retry_at(&self) -> Option<Timestamp> {
+        None
+    }
+}
+
+/// A refusal on its way to the user.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("{message}")]
+pub struct Error {
+    /// Stable code and class.
+    pub code: Code,
+    /// One sentence that names the thing.
+    pub message: String,
+    /// The next command to type.
+    pub hint: Option<String>,
+    /// Facts for programs.
+    pub details: Box<Map<String, Value>>,
+    /// When trying again may work.
+    pub retry_at: Option<Timestamp>,
+}
+
+/// Result of everything that can be refused.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+impl<E: Refusal> From<E> for Error {
+    fn from(refusal: E) -> Self {
+        Self {
+            code: refusal.code(),
+            message: refusal.to_string(),
+            hint: refusal.hint(),
+            details: Box::new(refusal.details()),
+            retry_at: refusal.retry_at(),
+        }
+    }
+}
+
+impl Error {
+    /// An error with a code and its sentence.
+    pub fn new(code: Code, message: impl Into<String>) -> Self {
+        Self {
+            code,
+            message: message.into(),
+            hint: None,
+            details: Box::default(),
+            retry_at: None,
+        }
+    }
+
+    /// Adds the command to type next.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// Adds one fact for programs.
+    #[must_use]
+    pub fn detail(mut self, key: &str, value: impl Into<Value>) -> Self {
+        self.details.insert(key.to_owned(), value.into());
+        self
+    }
+
+    /// Says when trying again may work.
+    #[must_use]
+    pub fn retry_at(mut self, at: Option<Timestamp>) -> Self {
+        self.retry_at = at;
+        self
+    }
+
+    /// An io failure on a named object: `what` is a verb in the infinitive, as in "cannot read `x`".
+    pub fn io(what: &str, path: impl AsRef<Path>, source: &io::Error) -> Self {
+        let path = path.as_ref().display();
+        let code = match source.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => code::DISK_FULL,
+            io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::PermissionDenied => code::READ_ONLY,
+            _ => code::IO,
+        };
+        Self::new(code, format!("cannot {what} `{path}`: {source}"))
+            .hint(format!("ls -ld '{path}' && df '{path}'"))
+            .detail("path", path.to_string())
+    }
+
+    /// A state that cannot happen; the panic hook's sibling for places that must return.
+    pub fn internal(message: impl Into<String>) -> Self {
+        Self::new(code::INTERNAL, message).hint("agent-fleet version")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Class, Error, code};
+    use std::collections::BTreeSet;
+    use std::io;
+
+    #[test]
+    fn code_names_are_unique_and_snake_case() {
+        let names: BTreeSet<_> = code::ALL.iter().map(|(code, _)| code.name).collect();
+        assert_eq!(names.len(), code::ALL.len(), "two codes share a name");
+        assert!(
+            names
+                .iter()
+                .all(|name| name.bytes().all(|b| b.is_ascii_lowercase() || b == b'_'))
+        );
+    }
+
+    #[test]
+    fn io_failures_are_told_apart_by_what_the_user_can_do() {
+        let full = io::Error::from(io::ErrorKind::StorageFull);
+        assert_eq!(Error::io("write", "/x", &full).code, code::DISK_FULL);
+        let frozen = io::Error::from(io::ErrorKind::ReadOnlyFilesystem);
+        assert_eq!(Error::io("write", "/x", &frozen).code, code::READ_ONLY);
+        assert_eq!(Error::io("write", "/x", &frozen).code.class, Class::System);
+    }
+}

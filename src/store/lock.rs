@@ -1,0 +1,420 @@
+//! The named locks, their order, and how long anyone waits.
+//!
+//! A lock is an `flock` (through fs4) on a file under `state/locks` that is never deleted or replaced. The
+//! kernel releases it when its holder dies, so there is no stale-lock protocol. The file's body names the
+//! exclusive holder, for people and for the maintenance check. Locks are taken in the order of [`Name`];
+//! `Fetch` and `Start` are held with no other. A debug assertion keeps the order per thread.
+//!
+//! Limits: `flock` is advisory and per open file; network file systems are refused, not trusted.
+
+use std::cell::RefCell;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read as _, Seek as _, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::time::Duration;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use fs4::{FileExt, TryLockError};
+
+use crate::clock::{Clock, Deadline};
+use crate::error::{Code, Error, Refusal, Result, code};
+use crate::id::{PoolId, ProfileId, ProviderKind};
+use crate::sys::{filesystem, process};
+
+/// Which lock; variants stand in the order in which they may be taken.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Name {
+    /// Waiting tickets of a pool.
+    Queue(PoolId),
+    /// Lets maintenance in between selections.
+    Turnstile(ProviderKind),
+    /// Shared while selecting, exclusive for maintenance.
+    Provider(ProviderKind),
+    /// The lease table.
+    Leases,
+    /// A provider's snapshot.
+    Snapshot(ProviderKind),
+    /// The registry file.
+    Registry,
+    /// One fetch per profile and machine.
+    Fetch(ProfileId),
+    /// The start gate's record of a profile.
+    Start(ProfileId),
+}
+
+impl Name {
+    fn file(&self) -> String {
+        match self {
+            Self::Queue(pool) => format!("queue-{pool}.lock"),
+            Self::Turnstile(provider) => format!("turnstile-{provider}.lock"),
+            Self::Provider(provider) => format!("provider-{provider}.lock"),
+            Self::Leases => "leases.lock".to_owned(),
+            Self::Snapshot(provider) => format!("snapshot-{provider}.lock"),
+            Self::Registry => "registry.lock".to_owned(),
+            Self::Fetch(profile) => format!("fetch-{profile}.lock"),
+            Self::Start(profile) => format!("start-{profile}.lock"),
+        }
+    }
+
+    fn alone(&self) -> bool {
+        matches!(self, Self::Fetch(_) | Self::Start(_))
+    }
+}
+
+/// How a lock is held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// With other shared holders.
+    Shared,
+    /// Alone.
+    Exclusive,
+}
+
+/// Why a lock could not be taken.
+#[derive(Debug, thiserror::Error)]
+pub enum LockError {
+    /// Someone held it until the deadline.
+    #[error("the lock `{path}` was still held after the wait{holder}")]
+    Timeout {
+        /// The lock file.
+        path: Utf8PathBuf,
+        /// ` by …`, when its body names a holder.
+        holder: String,
+    },
+    /// The file system cannot be trusted with locks.
+    #[error("`{path}` is on {kind}, where locks cannot be trusted")]
+    Filesystem {
+        /// Where.
+        path: Utf8PathBuf,
+        /// Which kind.
+        kind: String,
+    },
+}
+
+impl Refusal for LockError {
+    fn code(&self) -> Code {
+        match self {
+            Self::Timeout { .. } => code::LOCK_TIMEOUT,
+            Self::Filesystem { .. } => code::UNSUPPORTED_FILESYSTEM,
+        }
+    }
+    fn hint(&self) -> Option<String> {
+        Some(match self {
+            Self::Timeout { path, .. } => format!("cat '{path}'"),
+            Self::Filesystem { .. } => "export AGENT_FLEET_STATE_DIR=/a/local/directory".to_owned(),
+        })
+    }
+}
+
+thread_local! {
+    static HELD: RefCell<Vec<Name>> = const { RefCell::new(Vec::new()) };
+}
+
+/// The lock directory of one state root.
+#[derive(Clone, Debug)]
+pub struct Locks {
+    directory: Utf8PathBuf,
+    clock: Clock,
+}
+
+/// A held lock; released, explicitly, when dropped.
+#[must_use = "the lock is released as soon as the guard is dropped"]
+#[derive(Debug)]
+pub struct Guard {
+    name: Name,
+    mode: Mode,
+    file: Option<File>,
+}
+
+impl Locks {
+    /// The locks below `state`.
+    pub fn new(state: &Utf8Path, clock: Clock) -> Self {
+        Self {
+            directory: state.join("locks"),
+            clock,
+        }
+    }
+
+    /// Creates the lock directory and refuses file systems on which locks cannot be trusted.
+    pub fn prepare(&self) -> Result<()> {
+        super::directory::ensure(&self.directory)?;
+        match filesystem::untrusted_kind(self.directory.as_std_path()) {
+            Some(kind) => Err(LockError::Filesystem {
+                path: self.directory.clone(),
+                kind: kind.to_owned(),
+            }
+            .into()),
+            None => Ok(()),
+        }
+    }
+
+    /// A guard that holds nothing, for tests that show what a lock is for.
+    pub fn pretend(&self, name: Name) -> Guard {
+        Guard {
+            name,
+            mode: Mode::Shared,
+            file: None,
+        }
+    }
+
+    /// Takes a lock, polling until the deadline.
+    pub fn take(&self, name: Name, mode: Mode, deadline: &Deadline) -> Result<Guard> {
+        let mut waited = Duration::from_micros(200);
+        loop {
+            if let Some(guard) = self.try_take(name.clone(), mode)? {
+                return Ok(guard);
+            }
+            if !deadline.pause(waited) {
+                let path = self.directory.join(name.file());
+                let holder = self
+                    .holder(&name)
+                    .map(|who| format!(" by {who}"))
+                    .unwrap_or_default();
+                return Err(LockError::Timeout { path, holder }.into());
+            }
+            waited = (waited * 2).min(Duration::from_millis(10));
+        }
+    }
+
+    /// Takes a lock if it is free now.
+    pub fn try_take(&self, name: Name, mode: Mode) -> Result<Option<Guard>> {
+        HELD.with_borrow(|held| {
+            let in_order = held.iter().all(|other| *other < name && !other.alone())
+                && !(name.alone() && !held.is_empty());
+            debug_assert!(in_order, "{name:?} taken while holding {held:?}");
+        });
+        let path = self.directory.join(name.file());
+        let file = self.open(&path)?;
+        let outcome = match mode {
+            Mode::Shared => FileExt::try_lock_shared(&file),
+            Mode::Exclusive => FileExt::try_lock(&file),
+        };
+        match outcome {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Ok(None),
+            Err(TryLockError::Error(error))
+                if matches!(error.raw_os_error(), Some(37 | 38 | 95)) =>
+            {
+                return Err(LockError::Filesystem {
+                    path,
+                    kind: format!("a file system without locks ({error})"),
+                }
+                .into());
+            }
+            Err(TryLockError::Error(error)) => return Err(Error::io("lock", &path, &error)),
+        }
+        HELD.with_borrow_mut(|held| held.push(name.clone()));
+        Ok(Some(Guard {
+            name,
+            mode,
+            file: Some(file),
+        }))
+    }
+
+    fn open(&self, path: &Utf8Path) -> Result<File> {
+        let open = || {
+            OpenOptions::new()
+                .read(true)
+                .write(true)
+                .create(true)
+                .truncate(false)
+                .mode(0o600)
+                .open(path)
+        };
+        let file = match open() {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                self.prepare()?;
+                open()
+            }
+            // `flock` needs no write access: a read-only state root can still be looked at.
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::PermissionDenied
+                ) =>
+            {
+                File::open(path).map_err(|_| error)
+            }
+            other => other,
+        };
+        file.map_err(|error| Error::io("open the lock", path, &error))
+    }
+
+    /// Whom the body of a lock names, if that process still lives.
+    pub fn holder(&self, name: &Name) -> Option<String> {
+        let mut text = String::new();
+        let file = File::open(self.directory.join(name.file())).ok()?;
+        file.take(256).read_to_string(&mut text).ok()?;
+        let mut words = text.split_whitespace();
+        let (pid, start): (u32, u64) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
+        let alive = process::status(pid)
+            .ok()?
+            .is_some_and(|status| status.start == start);
+        let purpose: Vec<&str> = words.collect();
+        alive.then(|| format!("process {pid} ({})", purpose.join(" ")))
+    }
+
+    /// Takes turnstile and provider lock for maintenance of one provider.
+    ///
+    /// Refuses at once when the provider lock's body names live maintenance; otherwise lets running
+    /// selections end for up to two seconds, while the turnstile keeps new ones out.
+    pub fn maintenance(&self, provider: ProviderKind, purpose: &str) -> Result<(Guard, Guard)> {
+        let busy = |holder: Option<String>| {
+            let message = format!("provider maintenance is already in progress for {provider}");
+            let error = Error::new(code::MAINTENANCE_BUSY, message).hint("agent-fleet status");
+            match holder {
+                Some(holder) => error.detail("holder", holder),
+                None => error,
+            }
+        };
+        if let Some(holder) = self.holder(&Name::Provider(provider)) {
+            return Err(busy(Some(holder)));
+        }
+        let deadline = self.clock.deadline(Duration::from_secs(2));
+        let timeout = |error: Error| {
+            if error.code == code::LOCK_TIMEOUT {
+                busy(self.holder(&Name::Provider(provider)))
+            } else {
+                error
+            }
+        };
+        let turnstile = self
+            .take(Name::Turnstile(provider), Mode::Exclusive, &deadline)
+            .map_err(timeout)?;
+        let mut guard = self
+            .take(Name::Provider(provider), Mode::Exclusive, &deadline)
+            .map_err(timeout)?;
+        guard.sign(purpose)?;
+        Ok((turnstile, guard))
+    }
+}
+
+impl Guard {
+    /// Writes who holds the lock, and why, into its body; cleared on release.
+    pub fn sign(&mut self, purpose: &str) -> Result<()> {
+        let Some(file) = &mut self.file else {
+            return Ok(());
+        };
+        let (pid, start) =
+            process::current().map_err(|error| Error::io("look up", "/proc/self/stat", &error))?;
+        let body = format!("{pid} {start} {purpose}\n");
+        let written = file
+            .set_len(0)
+            .and_then(|()| file.rewind())
+            .and_then(|()| file.write_all(body.as_bytes()));
+        written.map_err(|error| Error::io("write the lock", self.name.file(), &error))
+    }
+
+    /// Which lock this is.
+    pub fn name(&self) -> &Name {
+        &self.name
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        let Some(file) = &self.file else { return };
+        if self.mode == Mode::Exclusive && matches!(self.name, Name::Provider(_)) {
+            // The body is only for people; a stale one is disproved by its pid.
+            let _: io::Result<()> = file.set_len(0);
+        }
+        // Closing alone leaves the lock held while another thread is between fork and exec.
+        let _: io::Result<()> = FileExt::unlock(file);
+        HELD.with_borrow_mut(|held| {
+            if let Some(at) = held.iter().rposition(|name| *name == self.name) {
+                held.remove(at);
+            }
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Locks, Mode, Name};
+    use crate::clock::Clock;
+    use crate::error::code;
+    use crate::id::ProviderKind;
+    use camino::Utf8Path;
+    use std::time::Duration;
+
+    fn locks(directory: &tempfile::TempDir) -> Locks {
+        Locks::new(
+            Utf8Path::from_path(directory.path()).unwrap(),
+            Clock::real(),
+        )
+    }
+
+    #[test]
+    fn shared_holders_share_and_an_exclusive_one_waits() {
+        let directory = tempfile::tempdir().unwrap();
+        let locks = locks(&directory);
+        let shared = locks
+            .try_take(Name::Provider(ProviderKind::Codex), Mode::Shared)
+            .unwrap()
+            .unwrap();
+        let error = std::thread::scope(|scope| {
+            let other = scope.spawn(|| {
+                assert!(
+                    locks
+                        .try_take(Name::Provider(ProviderKind::Codex), Mode::Shared)
+                        .unwrap()
+                        .is_some()
+                );
+                let deadline = Clock::real().deadline(Duration::from_millis(20));
+                locks
+                    .take(
+                        Name::Provider(ProviderKind::Codex),
+                        Mode::Exclusive,
+                        &deadline,
+                    )
+                    .unwrap_err()
+            });
+            other.join().unwrap()
+        });
+        assert_eq!(error.code, code::LOCK_TIMEOUT);
+        drop(shared);
+        assert!(
+            locks
+                .try_take(Name::Provider(ProviderKind::Codex), Mode::Exclusive)
+                .unwrap()
+                .is_some()
+        );
+    }
+
+    #[test]
+    fn a_second_maintenance_is_refused_at_once_and_names_the_first() {
+        let directory = tempfile::tempdir().unwrap();
+        let locks = locks(&directory);
+        let held = locks
+            .maintenance(ProviderKind::Claude, "profile add")
+            .unwrap();
+        let error = locks
+            .maintenance(ProviderKind::Claude, "profile add")
+            .unwrap_err();
+        assert_eq!(
+            error.message,
+            "provider maintenance is already in progress for claude"
+        );
+        assert!(
+            error.details["holder"]
+                .as_str()
+                .unwrap()
+                .contains("profile add")
+        );
+        drop(held);
+        assert!(
+            locks
+                .maintenance(ProviderKind::Claude, "profile add")
+                .is_ok()
+        );
+    }
+
+    #[test]
+    #[should_panic(expected = "taken while holding")]
+    fn taking_locks_out_of_order_is_a_bug() {
+        let directory = tempfile::tempdir().unwrap();
+        let locks = locks(&directory);
+        let _leases = locks.try_take(Name::Leases, Mode::Exclusive).unwrap();
+        drop(locks.try_take(Name::Provider(ProviderKind::Claude), Mode::Shared));
+    }
+}

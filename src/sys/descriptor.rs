@@ -1,0 +1,58 @@
+//! File descriptors that must, or must not, outlive an execve.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{FromRawFd as _, IntoRawFd as _, OwnedFd, RawFd};
+
+use rustix::io::{FdFlags, fcntl_dupfd_cloexec, fcntl_setfd};
+
+/// Descriptors that are handed on get numbers from here, out of the way of shells and runtimes.
+const HIGH: RawFd = 100;
+
+/// Moves `file` to a high descriptor that survives execve, and leaves it open for good.
+///
+/// The duplicate shares the open file description, so a `flock` on `file` stays held by it.
+pub fn survive_exec(file: File) -> io::Result<RawFd> {
+    let high = fcntl_dupfd_cloexec(&file, HIGH)?;
+    drop(file);
+    fcntl_setfd(&high, FdFlags::empty())?;
+    Ok(high.into_raw_fd())
+}
+
+/// Closes every descriptor from 3 up that this process inherited.
+///
+/// Codex passes its own descriptors, a lease's witness among them, on to hook children; a hook that left a
+/// process behind would keep the lease alive. Call it first, before anything else is opened.
+#[expect(
+    unsafe_code,
+    reason = "only a raw close can reach inherited descriptors"
+)]
+pub fn close_inherited() {
+    let Ok(entries) = std::fs::read_dir("/proc/self/fd").or_else(|_| std::fs::read_dir("/dev/fd"))
+    else {
+        return;
+    };
+    let inherited: Vec<RawFd> = entries
+        .flatten()
+        .filter_map(|entry| {
+            entry
+                .file_name()
+                .to_str()
+                .and_then(|name| name.parse().ok())
+        })
+        .filter(|fd| *fd > 2)
+        .collect();
+    for fd in inherited {
+        // The listing's own descriptor is closed by now and would be closed twice.
+        if rustix::io::fcntl_getfd(unsafe_borrow(fd)).is_ok() {
+            // SAFETY: nothing in this process owns descriptors above 2 yet, by the contract of this function.
+            drop(unsafe { OwnedFd::from_raw_fd(fd) });
+        }
+    }
+}
+
+#[expect(unsafe_code, reason = "probing a descriptor number that may be closed")]
+fn unsafe_borrow<'a>(fd: RawFd) -> std::os::fd::BorrowedFd<'a> {
+    // SAFETY: used for one F_GETFD, which reports EBADF for a closed number.
+    unsafe { std::os::fd::BorrowedFd::borrow_raw(fd) }
+}

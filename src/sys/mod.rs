@@ -1,0 +1,9 @@
+//! What the operating system does for us. The only place with `unsafe` and with per-platform code.
+//!
+//! Linux is proved by tests. The macOS branches are written from documentation and have never run.
+
+pub mod descriptor;
+pub mod exec;
+pub mod filesystem;
+pub mod process;
+pub mod spawn;

@@ -1,0 +1,162 @@
+//! Who a process is, and whether it lives.
+//!
+//! A process is named by its pid and its kernel start time, so a reused pid is another process. `ps`, time
+//! zones, locales and host names play no part.
+
+use std::fs;
+use std::io;
+use std::path::PathBuf;
+
+/// What the kernel says of a pid.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Status {
+    /// Kernel start time: clock ticks since boot (Linux, `/proc/<pid>/stat` field 22).
+    pub start: u64,
+    /// Parent pid.
+    pub parent: u32,
+    /// Dead but not yet waited for.
+    pub zombie: bool,
+}
+
+/// Looks a pid up; `None` when there is no such process.
+#[cfg(target_os = "linux")]
+pub fn status(pid: u32) -> io::Result<Option<Status>> {
+    let text = match fs::read(format!("/proc/{pid}/stat")) {
+        Ok(text) => text,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        // ESRCH: the process ended between open and read.
+        Err(error) if error.raw_os_error() == Some(3) => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    parse_stat(&text)
+        .map(Some)
+        .ok_or_else(|| io::Error::other(format!("cannot parse /proc/{pid}/stat")))
+}
+
+/// Parses a stat line; the command name may hold spaces and parentheses, so fields count from its end.
+#[cfg(target_os = "linux")]
+fn parse_stat(text: &[u8]) -> Option<Status> {
+    let end = text.iter().rposition(|byte| *byte == b')')?;
+    let rest = std::str::from_utf8(text.get(end + 2..)?).ok()?;
+    let mut fields = rest.split(' ');
+    let state = fields.next()?;
+    let parent = fields.next()?.parse().ok()?;
+    // Field 22 of the line is the eighteenth after the parent (field 4).
+    let start = fields.nth(17)?.trim().parse().ok()?;
+    Some(Status {
+        start,
+        parent,
+        zombie: matches!(state, "Z" | "X" | "x"),
+    })
+}
+
+/// This process: pid and kernel start time.
+pub fn current() -> io::Result<(u32, u64)> {
+    let pid = std::process::id();
+    match status(pid)? {
+        Some(status) => Ok((pid, status.start)),
+        None => Err(io::Error::other("this process has no /proc entry")),
+    }
+}
+
+/// The kernel's random id of this boot.
+#[cfg(target_os = "linux")]
+pub fn boot_id() -> io::Result<[u8; 16]> {
+    let text = fs::read_to_string("/proc/sys/kernel/random/boot_id")?;
+    uuid::Uuid::parse_str(text.trim())
+        .map(uuid::Uuid::into_bytes)
+        .map_err(io::Error::other)
+}
+
+/// Inode of this process's pid namespace: pids of another one mean nothing here.
+#[cfg(target_os = "linux")]
+pub fn pid_namespace() -> io::Result<u64> {
+    let link = fs::read_link("/proc/self/ns/pid")?;
+    let text = link.to_string_lossy();
+    text.trim_start_matches("pid:[")
+        .trim_end_matches(']')
+        .parse()
+        .map_err(|_| io::Error::other(format!("cannot parse pid namespace `{text}`")))
+}
+
+/// The executable of a process; a replaced binary keeps its old path, without the kernel's ` (deleted)`.
+#[cfg(target_os = "linux")]
+pub fn executable(pid: u32) -> Option<PathBuf> {
+    let link = fs::read_link(format!("/proc/{pid}/exe")).ok()?;
+    let text = link.to_str()?;
+    Some(PathBuf::from(
+        text.strip_suffix(" (deleted)").unwrap_or(text),
+    ))
+}
+
+/// Waits until a process ends or `span` has passed; true when it ended. Uses a pidfd, so no polling.
+#[cfg(target_os = "linux")]
+pub fn wait_end(pid: u32, span: std::time::Duration) -> bool {
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    use rustix::process::{Pid, PidfdFlags, pidfd_open};
+    let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) else {
+        return true;
+    };
+    let Ok(descriptor) = pidfd_open(pid, PidfdFlags::empty()) else {
+        return true;
+    };
+    let timeout = Timespec {
+        tv_sec: i64::try_from(span.as_secs()).unwrap_or(i64::MAX),
+        tv_nsec: i64::from(span.subsec_nanos()),
+    };
+    let mut watched = [PollFd::new(&descriptor, PollFlags::IN)];
+    matches!(poll(&mut watched, Some(&timeout)), Ok(1))
+}
+
+#[cfg(not(target_os = "linux"))]
+mod other {
+    //! macOS through `ps` is ruled out (locale, one-second resolution); `proc_pidinfo` needs libc bindings
+    //! that nobody has run yet, so liveness is reported as unreadable, which keeps every slot.
+    use super::{PathBuf, Status, io};
+    fn unsupported<T>() -> io::Result<T> {
+        Err(io::Error::new(
+            io::ErrorKind::Unsupported,
+            "process identity is not implemented on this platform",
+        ))
+    }
+    pub fn status(_: u32) -> io::Result<Option<Status>> {
+        unsupported()
+    }
+    pub fn boot_id() -> io::Result<[u8; 16]> {
+        unsupported()
+    }
+    pub fn pid_namespace() -> io::Result<u64> {
+        unsupported()
+    }
+    pub fn executable(_: u32) -> Option<PathBuf> {
+        None
+    }
+    pub fn wait_end(_: u32, span: std::time::Duration) -> bool {
+        crate::clock::Clock::real().pause(span);
+        false
+    }
+}
+#[cfg(not(target_os = "linux"))]
+pub use other::{boot_id, executable, pid_namespace, status, wait_end};
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::{current, parse_stat, status};
+
+    #[test]
+    fn a_command_name_with_parentheses_does_not_shift_the_fields() {
+        let line = b"12 (a) b) (c) S 7 1 1 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 98765 1000 2 18446744073709551615";
+        let status = parse_stat(line).unwrap();
+        assert_eq!(
+            (status.start, status.parent, status.zombie),
+            (98765, 7, false)
+        );
+    }
+
+    #[test]
+    fn this_process_lives_and_pid_max_does_not() {
+        let (pid, start) = current().unwrap();
+        assert_eq!(status(pid).unwrap().unwrap().start, start);
+        assert_eq!(status(u32::MAX >> 1).unwrap(), None);
+    }
+}
