@@ -210,10 +210,19 @@ impl Error {
     /// An io failure on a named object: `what` is a verb in the infinitive, as in "cannot read `x`".
     pub fn io(what: &str, path: impl AsRef<Path>, source: &io::Error) -> Self {
         let path = path.as_ref().display();
-        let code = match source.kind() {
-            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => code::DISK_FULL,
-            io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::PermissionDenied => code::READ_ONLY,
-            _ => code::IO,
+        let kind = source.kind();
+        let code = if matches!(
+            kind,
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded
+        ) {
+            code::DISK_FULL
+        } else if matches!(
+            kind,
+            io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::PermissionDenied
+        ) {
+            code::READ_ONLY
+        } else {
+            code::IO
         };
         Self::new(code, format!("cannot {what} `{path}`: {source}"))
             .hint(format!("ls -ld '{path}' && df '{path}'"))

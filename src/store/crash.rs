@@ -26,7 +26,7 @@ pub fn reached(name: &str) {
             .append(true)
             .open(path)
     {
-        let _: std::io::Result<()> = writeln!(file, "{name}");
+        drop(writeln!(file, "{name}"));
     }
     if std::env::var_os("AGENT_FLEET_TEST_CRASH_AT").is_some_and(|at| at == *name) {
         std::process::abort();

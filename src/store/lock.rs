@@ -158,7 +158,7 @@ impl Locks {
     }
 
     /// Takes a lock, polling until the deadline.
-    pub fn take(&self, name: Name, mode: Mode, deadline: &Deadline) -> Result<Guard> {
+    pub fn take(&self, name: &Name, mode: Mode, deadline: &Deadline) -> Result<Guard> {
         let mut waited = Duration::from_micros(200);
         loop {
             if let Some(guard) = self.try_take(name.clone(), mode)? {
@@ -179,9 +179,11 @@ impl Locks {
     /// Takes a lock if it is free now.
     pub fn try_take(&self, name: Name, mode: Mode) -> Result<Option<Guard>> {
         HELD.with_borrow(|held| {
-            let in_order = held.iter().all(|other| *other < name && !other.alone())
-                && !(name.alone() && !held.is_empty());
-            debug_assert!(in_order, "{name:?} taken while holding {held:?}");
+            let below = held.iter().all(|other| *other < name && !other.alone());
+            debug_assert!(
+                below && (held.is_empty() || !name.alone()),
+                "{name:?} taken while holding {held:?}"
+            );
         });
         let path = self.directory.join(name.file());
         let file = self.open(&path)?;
@@ -279,10 +281,10 @@ impl Locks {
             }
         };
         let turnstile = self
-            .take(Name::Turnstile(provider), Mode::Exclusive, &deadline)
+            .take(&Name::Turnstile(provider), Mode::Exclusive, &deadline)
             .map_err(timeout)?;
         let mut guard = self
-            .take(Name::Provider(provider), Mode::Exclusive, &deadline)
+            .take(&Name::Provider(provider), Mode::Exclusive, &deadline)
             .map_err(timeout)?;
         guard.sign(purpose)?;
         Ok((turnstile, guard))
@@ -316,10 +318,10 @@ impl Drop for Guard {
         let Some(file) = &self.file else { return };
         if self.mode == Mode::Exclusive && matches!(self.name, Name::Provider(_)) {
             // The body is only for people; a stale one is disproved by its pid.
-            let _: io::Result<()> = file.set_len(0);
+            drop(file.set_len(0));
         }
         // Closing alone leaves the lock held while another thread is between fork and exec.
-        let _: io::Result<()> = FileExt::unlock(file);
+        drop(FileExt::unlock(file));
         HELD.with_borrow_mut(|held| {
             if let Some(at) = held.iter().rposition(|name| *name == self.name) {
                 held.remove(at);
@@ -363,7 +365,7 @@ mod tests {
                 let deadline = Clock::real().deadline(Duration::from_millis(20));
                 locks
                     .take(
-                        Name::Provider(ProviderKind::Codex),
+                        &Name::Provider(ProviderKind::Codex),
                         Mode::Exclusive,
                         &deadline,
                     )

@@ -84,7 +84,7 @@ pub fn sweep(directory: &Path, clock: &crate::clock::Clock) {
         });
         if ours && old {
             // Someone else may have swept it first.
-            let _: io::Result<()> = fs::remove_file(entry.path());
+            drop(fs::remove_file(entry.path()));
         }
     }
 }

@@ -68,7 +68,7 @@ pub fn run(program: &Program, deadline: &Deadline) -> io::Result<Ended> {
     let writer = std::thread::spawn(move || {
         if let Some(stdin) = stdin.as_mut() {
             // A program that does not read its input is not at fault.
-            let _: io::Result<()> = stdin.write_all(&input);
+            drop(stdin.write_all(&input));
         }
     });
     let stdout = collect(child.stdout.take());
@@ -97,7 +97,7 @@ fn collect(stream: Option<impl io::Read + Send + 'static>) -> std::thread::JoinH
         let mut bytes = Vec::new();
         if let Some(stream) = stream {
             // What arrived before a read error is still worth reporting.
-            let _: io::Result<usize> = stream.take(OUTPUT_LIMIT).read_to_end(&mut bytes);
+            drop(stream.take(OUTPUT_LIMIT).read_to_end(&mut bytes));
         }
         bytes
     })

@@ -1,0 +1,80 @@
+//! A lease as callers see it.
+
+use std::collections::BTreeMap;
+
+use camino::Utf8PathBuf;
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::id::{ProfileId, ProviderKind};
+
+/// Whether the holder of a lease lives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Verdict {
+    /// Its process lives.
+    Alive,
+    /// Its process is gone but the provider's main process still holds the witness.
+    Orphaned,
+    /// Gone; the next choose reclaims it.
+    Dead,
+    /// Cannot be told from here; it keeps its slot.
+    Unknown,
+    /// Not yet bound to a process.
+    Reserved,
+}
+
+/// A lease.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Lease {
+    /// Version of this shape: 3.
+    pub schema: u32,
+    /// The task; `null` with `details_lost` when its details file is gone.
+    pub task: Option<String>,
+    /// The leased profile.
+    pub profile: ProfileId,
+    /// Its provider.
+    pub provider: ProviderKind,
+    /// The pool asked for.
+    pub pool: Option<String>,
+    /// The workspace.
+    #[schemars(with = "Option<String>")]
+    pub workspace: Option<Utf8PathBuf>,
+    /// `reserved` or `running`.
+    pub state: State,
+    /// Strictly increasing number of the grant.
+    pub generation: u64,
+    /// The holder's pid.
+    pub pid: Option<u32>,
+    /// The holder's kernel start time.
+    pub process_start: Option<u64>,
+    /// The boot that the holder belongs to.
+    pub boot_id: String,
+    /// Labels given to exec.
+    pub labels: BTreeMap<String, String>,
+    /// When it was granted.
+    #[schemars(with = "String")]
+    pub created_at: Timestamp,
+    /// When a reservation ends.
+    #[schemars(with = "Option<String>")]
+    pub expires_at: Option<Timestamp>,
+    /// When it was bound to its process.
+    #[schemars(with = "Option<String>")]
+    pub bound_at: Option<Timestamp>,
+    /// Whether the holder lives.
+    pub verdict: Verdict,
+    /// True when the details file is gone: task, pool, workspace and labels are unknown.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub details_lost: bool,
+}
+
+/// Stages of a lease.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum State {
+    /// Waits for its exec.
+    Reserved,
+    /// Bound to a live process.
+    Running,
+}

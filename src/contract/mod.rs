@@ -1,0 +1,12 @@
+//! The versioned public JSON. Types only; `docs/schema` is generated from them.
+//!
+//! Adding a field keeps [`VERSION`]; renaming or removing one raises it.
+
+pub mod lease;
+pub mod profile;
+pub mod quota;
+pub mod selection;
+pub mod session;
+
+/// Version of the contract that shell supervisors depend on.
+pub const VERSION: u32 = 1;

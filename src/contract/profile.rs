@@ -1,0 +1,111 @@
+//! Profiles as callers see them.
+
+use camino::Utf8PathBuf;
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::quota::Quota;
+use crate::id::{PoolId, ProfileId, ProviderKind};
+use crate::registry::schema::{Credential, SafetyPolicy};
+
+/// A profile.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Profile {
+    /// Our name for it.
+    pub id: ProfileId,
+    /// Its provider.
+    pub provider: ProviderKind,
+    /// Its home.
+    #[schemars(with = "String")]
+    pub home: Utf8PathBuf,
+    /// Whether it is routed.
+    pub enabled: bool,
+    /// Pools it joins.
+    pub pools: Vec<PoolId>,
+    /// Preference.
+    pub weight: u32,
+    /// Slots.
+    pub max_concurrent: u32,
+    /// Percent left untouched.
+    pub reserve_percent: f64,
+    /// What it may be used for.
+    pub safety_policy: SafetyPolicy,
+    /// Where its credential is.
+    pub credential: Credential,
+}
+
+/// The answer of `profile list`.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct ProfileList {
+    /// Sorted by id.
+    pub profiles: Vec<Profile>,
+}
+
+/// The answer of `profile remove`.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Removed {
+    /// Which profile.
+    pub profile: ProfileId,
+    /// Always true.
+    pub removed: bool,
+    /// Always false: a login is never deleted.
+    pub home_deleted: bool,
+    /// Where the login still is.
+    #[schemars(with = "String")]
+    pub home: Utf8PathBuf,
+}
+
+/// What choose would say of one profile.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Routeability {
+    /// Whether it could take a task if it were enabled.
+    pub eligible: bool,
+    /// `quota` when routed by its reading, `unavailable` otherwise.
+    pub mode: String,
+    /// Stable reason word: `fresh`, `stale`, `presumed`, or what is in the way.
+    pub reason: String,
+    /// When that may have passed.
+    #[schemars(with = "Option<String>")]
+    pub retry_at: Option<Timestamp>,
+}
+
+/// A reason with its time.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Note {
+    /// In the person's or the program's words.
+    pub reason: String,
+    /// When it was set.
+    #[schemars(with = "String")]
+    pub at: Timestamp,
+    /// When it ends by itself.
+    #[schemars(with = "Option<String>")]
+    pub until: Option<Timestamp>,
+}
+
+/// The answer of `profile status`.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct ProfileStatus {
+    /// The profile's own fields.
+    #[serde(flatten)]
+    pub profile: Profile,
+    /// Live leases on it.
+    pub active_leases: u32,
+    /// `logged_in`, `logged_out`, `refreshable`, `api_key` or `unknown`, from the credential file alone.
+    pub auth_status: String,
+    /// A cooldown in force.
+    pub cooldown: Option<Note>,
+    /// A drain in force.
+    pub drain: Option<Note>,
+    /// Whether the home is set up for workers.
+    pub provisioned: bool,
+    /// Why it is not.
+    pub provision_reason: Option<String>,
+    /// Its quota.
+    pub quota: Quota,
+    /// What choose would say.
+    pub routeability: Routeability,
+    /// When the login itself ends.
+    #[schemars(with = "Option<String>")]
+    pub login_expires_at: Option<Timestamp>,
+}

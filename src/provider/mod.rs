@@ -1,0 +1,283 @@
+//! The services and their CLIs behind one trait.
+//!
+//! A provider knows its arguments, its environment, its home and its server's answers. Grammar,
+//! environment and parsers are pure; only `home` touches files and only `http` opens sockets. Nothing in
+//! here writes, copies or refreshes a credential.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use jiff::Timestamp;
+
+use crate::env::Context;
+use crate::error::{Code, Refusal, Result, code};
+use crate::id::{ProfileId, ProviderKind};
+use crate::identity::fingerprint::Account;
+use crate::quota::window::Window;
+use crate::registry::schema::{Profile, ProviderSettings, Registry};
+use crate::secret::Secret;
+
+/// What a provider's credential file says, read without trusting it.
+#[derive(Clone, Debug)]
+pub struct Login {
+    /// What kind of credential it is.
+    pub kind: LoginKind,
+    /// Digest (64 hex) of the login tokens, by the provider's own list of fields.
+    pub digest: String,
+    /// The access token, for the readers alone.
+    pub access_token: Option<Secret>,
+    /// The account id that goes with the token in requests (Codex).
+    pub account_id: Option<Secret>,
+    /// When the access token expires.
+    pub access_expires_at: Option<Timestamp>,
+    /// Whether the provider's CLI can renew it.
+    pub refreshable: bool,
+    /// When the whole login ends, where the file says so.
+    pub login_expires_at: Option<Timestamp>,
+}
+
+/// Kinds of credential.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LoginKind {
+    /// A subscription login.
+    Subscription,
+    /// An API key: paid per token.
+    ApiKey,
+    /// A logged-out stub: the tokens are empty.
+    Blank,
+}
+
+/// Why a credential file could not be understood.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum LoginError {
+    /// Empty or not the provider's format; a writer may be at work.
+    #[error("the credential file is empty or not in the provider's format")]
+    Unparsable,
+}
+
+/// What to ask the server for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Want {
+    /// Who the account is.
+    pub identity: bool,
+    /// How much is left.
+    pub usage: bool,
+}
+
+/// Why a read-only request gave nothing.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FetchError {
+    /// The server does not accept the token: 401, or the login was revoked.
+    #[error("the server does not accept the login")]
+    Unauthorized,
+    /// The token may not ask this (403).
+    #[error("the token may not ask this")]
+    Forbidden,
+    /// 429, with the seconds it asked us to wait.
+    #[error("the server is throttling")]
+    Throttled(Option<u64>),
+    /// No answer, or an answer that is no answer.
+    #[error("the server could not be asked: {0}")]
+    Unavailable(String),
+    /// An answer of unknown shape.
+    #[error("the server's answer has an unknown shape")]
+    Shape,
+}
+
+/// What a read-only request brought.
+#[derive(Clone, Debug)]
+pub struct Fetched {
+    /// Present when identity was asked for.
+    pub identity: Option<Result<Account, FetchError>>,
+    /// Present when usage was asked for (or came along).
+    pub usage: Option<Result<Usage, FetchError>>,
+}
+
+/// The server's quota answer.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Usage {
+    /// The windows it named, those of unknown shape left out.
+    pub windows: Vec<Window>,
+    /// Whether paid overage is on, when it says so.
+    pub overage_enabled: Option<bool>,
+}
+
+/// How a worker talks to the person.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// One turn, output to a stream (`claude -p`, `codex exec`).
+    Headless,
+    /// The provider's own terminal screen.
+    Terminal,
+}
+
+/// One option that passed the allowlist, in canonical spelling.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AllowedOption {
+    /// Canonical long name with its dashes, such as `--model`.
+    pub name: String,
+    /// Its values; empty for a flag.
+    pub values: Vec<OsString>,
+}
+
+/// A worker's arguments, parsed and checked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Invocation {
+    /// Headless or terminal.
+    pub mode: Mode,
+    /// Allowed options in the order given.
+    pub options: Vec<AllowedOption>,
+    /// Zero or one prompt.
+    pub prompt: Option<OsString>,
+}
+
+/// A provider option or word that workers may not pass.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{provider} argument `{argument}` is refused: {reason}")]
+pub struct ArgumentRefused {
+    /// Whose grammar.
+    pub provider: ProviderKind,
+    /// The argument's name alone: its value may be a secret.
+    pub argument: String,
+    /// Why, in the user's terms.
+    pub reason: String,
+}
+
+impl Refusal for ArgumentRefused {
+    fn code(&self) -> Code {
+        code::ARGUMENT_REFUSED
+    }
+    fn hint(&self) -> Option<String> {
+        Some(format!(
+            "agent-fleet config get providers.{}.worker_options",
+            self.provider
+        ))
+    }
+}
+
+/// Which conversation a launch belongs to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Conversation {
+    /// A new one; the id is used by providers that let us choose it.
+    New {
+        /// A fresh UUID.
+        id: String,
+    },
+    /// One to be continued.
+    Resume {
+        /// The provider's id, as its first hook reported it.
+        id: String,
+    },
+}
+
+/// Everything a command line and an environment are built from.
+#[derive(Clone, Debug)]
+pub struct LaunchFacts {
+    /// The provider home.
+    pub home: Utf8PathBuf,
+    /// Canonical workspace.
+    pub workspace: Utf8PathBuf,
+    /// The registered project root that the workspace is, or is a linked worktree of.
+    pub project: Utf8PathBuf,
+    /// Which conversation.
+    pub conversation: Conversation,
+    /// Stable path of this program, which hooks call.
+    pub program: Utf8PathBuf,
+}
+
+/// Something that would replace the home's login.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Override {
+    /// Where: a path, and the key in it.
+    pub source: String,
+}
+
+/// Why a home cannot take workers.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the home of profile `{profile}` is not ready for workers: {reason}")]
+pub struct NotReady {
+    /// Whose home.
+    pub profile: ProfileId,
+    /// What is missing or wrong.
+    pub reason: String,
+}
+
+impl Refusal for NotReady {
+    fn code(&self) -> Code {
+        code::NOT_PROVISIONED
+    }
+    fn hint(&self) -> Option<String> {
+        Some(format!("agent-fleet profile provision {}", self.profile))
+    }
+}
+
+/// What provisioning needs to know.
+#[derive(Debug)]
+pub struct HomePlan<'a> {
+    /// The world.
+    pub context: &'a Context,
+    /// The registry.
+    pub registry: &'a Registry,
+    /// The provider's settings.
+    pub settings: &'a ProviderSettings,
+    /// Whose home.
+    pub profile: &'a Profile,
+    /// Stable path of this program, which hooks call.
+    pub program: &'a Utf8Path,
+}
+
+/// A service and its CLI.
+pub trait Provider: Sync + std::fmt::Debug {
+    /// Which one.
+    fn kind(&self) -> ProviderKind;
+
+    /// Environment variable that names the home.
+    fn home_variable(&self) -> &'static str;
+
+    /// The home that the bare CLI uses, below the person's home directory.
+    fn default_home(&self) -> &'static str;
+
+    /// The credential file, relative to the home.
+    fn credential_file(&self) -> &'static str;
+
+    /// Slots of a new profile.
+    fn default_concurrency(&self) -> u32;
+
+    /// Reads a credential file's bytes.
+    fn parse_login(&self, bytes: &[u8]) -> Result<Login, LoginError>;
+
+    /// Asks the server, read-only, with the login's access token: at most one GET per thing wanted.
+    fn fetch(
+        &self,
+        context: &Context,
+        settings: &ProviderSettings,
+        login: &Login,
+        want: Want,
+    ) -> Fetched;
+
+    /// Parses and checks a worker's arguments; nothing unknown passes.
+    fn parse_arguments(
+        &self,
+        arguments: &[OsString],
+        settings: &ProviderSettings,
+    ) -> Result<Invocation, ArgumentRefused>;
+
+    /// The argv (after argv\[0\]) in the order that the CLI wants.
+    fn command_line(&self, invocation: &Invocation, facts: &LaunchFacts) -> Result<Vec<OsString>>;
+
+    /// Variables set for the worker on top of the scrubbed environment, home variable included.
+    fn environment(&self, facts: &LaunchFacts) -> Vec<(OsString, OsString)>;
+
+    /// Makes or repairs the home, idempotently; returns what was changed, one line each.
+    fn provision(&self, plan: &HomePlan<'_>) -> Result<Vec<String>>;
+
+    /// Checks that what workers need of the home holds.
+    fn readiness(&self, plan: &HomePlan<'_>) -> Result<(), NotReady>;
+
+    /// Everything in the home, the project and the machine that would replace the login.
+    fn overrides(&self, home: &Utf8Path, workspace: &Utf8Path) -> Vec<Override>;
+
+    /// The transcript of a conversation in this home, if it exists.
+    fn transcript(&self, home: &Utf8Path, workspace: &Utf8Path, session: &str) -> Option<PathBuf>;
+}

@@ -1,0 +1,3 @@
+//! What choosing reads: the compiled registry, and one line per profile with everything known of it.
+
+pub mod profile;

@@ -1,0 +1,126 @@
+//! Everything known of one profile: durable facts, proof, reading, cooldown.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::id::ProfileId;
+use crate::identity::fingerprint::Fingerprint;
+use crate::quota::window::{Cooldown, Reading};
+use crate::sys::filesystem::Identity;
+
+/// Facts that must survive: kept in `state/profiles/<profile>.json`, mirrored in the snapshot.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Durable {
+    /// The account that this profile is, once it has been proved.
+    pub pinned: Option<Pinned>,
+    /// Why it is isolated until a person acts.
+    pub quarantine: Option<Note>,
+    /// Takes no new leases.
+    pub drain: Option<Note>,
+    /// Blocked by the provider's billing until a person acts.
+    pub billing_block: Option<Note>,
+    /// A cooldown that lasts longer than an hour.
+    pub cooldown: Option<Cooldown>,
+    /// Fields written by a newer version, kept as they are.
+    #[serde(flatten)]
+    pub unknown: serde_json::Map<String, serde_json::Value>,
+}
+
+/// A reason with its time.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Note {
+    /// In the person's or the program's words; never secret.
+    pub reason: String,
+    /// When it was set.
+    pub at: Timestamp,
+}
+
+/// The account that a profile is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pinned {
+    /// Its opaque name.
+    pub fingerprint: Fingerprint,
+    /// How it was learned.
+    pub source: String,
+    /// When.
+    pub at: Timestamp,
+}
+
+/// What a proof is bound to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Binding {
+    /// Digest (64 hex) of the login tokens in the home.
+    Tokens(String),
+    /// The home holds no credential file; only an external reader's proof can say so.
+    NoCredential,
+}
+
+/// Fingerprint, how it was learned, and which login it is bound to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Proof {
+    /// Whom the server named.
+    pub fingerprint: Fingerprint,
+    /// `oauth-profile`, `usage`, `quota-account`, `scripted`.
+    pub source: String,
+    /// When the server said so.
+    pub at: Timestamp,
+    /// The login it holds for.
+    pub binding: Binding,
+    /// Stat of the credential file when it was digested; equal again means unchanged, nothing read.
+    pub file: Option<Identity>,
+    /// Wall time of that digest in nanoseconds: a file younger than 2 s then may still have changed.
+    pub digested_at: i128,
+}
+
+/// When and why a fetch may not be repeated yet.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Poll {
+    /// Earliest next fetch.
+    pub next_at: Option<Timestamp>,
+    /// Failures in a row.
+    pub failures: u32,
+    /// What the last failure was, as a reason word.
+    pub reason: Option<String>,
+}
+
+/// One line of a provider's snapshot.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ProfileState {
+    /// Whose; anchors use `@base`.
+    pub profile: String,
+    /// Mirror of the durable file.
+    pub durable: Durable,
+    /// The last proof.
+    pub proof: Option<Proof>,
+    /// The last good reading.
+    pub reading: Option<Reading>,
+    /// A cooldown of at most an hour.
+    pub cooldown: Option<Cooldown>,
+    /// When the login itself ends.
+    pub login_expires_at: Option<Timestamp>,
+    /// `auth_broken` seen in evidence or by a reader, with its time; cleared by a newer proof.
+    pub auth_broken: Option<Note>,
+    /// Fetch budget.
+    pub poll: Poll,
+}
+
+impl ProfileState {
+    /// Nothing known yet.
+    pub fn new(profile: &ProfileId) -> Self {
+        Self::named(profile.as_str())
+    }
+
+    /// Nothing known yet of a profile or an anchor.
+    pub fn named(name: &str) -> Self {
+        Self {
+            profile: name.to_owned(),
+            durable: Durable::default(),
+            proof: None,
+            reading: None,
+            cooldown: None,
+            login_expires_at: None,
+            auth_broken: None,
+            poll: Poll::default(),
+        }
+    }
+}
