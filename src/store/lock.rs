@@ -167,7 +167,7 @@ impl Locks {
             if !deadline.pause(waited) {
                 let path = self.directory.join(name.file());
                 let holder = self
-                    .holder(&name)
+                    .holder(name)
                     .map(|who| format!(" by {who}"))
                     .unwrap_or_default();
                 return Err(LockError::Timeout { path, holder }.into());

@@ -1,0 +1,3 @@
+//! Hermetic worlds for tests.
+
+pub mod sandbox;

@@ -1,0 +1,179 @@
+//! A private HOME with its own roots, and the real program run in it with a cleared environment.
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+/// A hermetic world, removed when dropped.
+#[derive(Debug)]
+pub struct Sandbox {
+    directory: tempfile::TempDir,
+    variables: BTreeMap<OsString, OsString>,
+}
+
+/// How a run of the program ended.
+#[derive(Debug)]
+#[must_use = "assert success or refusal"]
+pub struct Ran {
+    /// Exit status; 128 + n for a signal.
+    pub status: i32,
+    /// Standard output.
+    pub stdout: String,
+    /// Standard error.
+    pub stderr: String,
+}
+
+impl Sandbox {
+    /// A fresh world below the system's temporary directory.
+    pub fn new() -> Self {
+        let directory = tempfile::Builder::new()
+            .prefix("agent-fleet-test-")
+            .tempdir()
+            .expect("a temporary directory");
+        let root = directory
+            .path()
+            .canonicalize()
+            .expect("the temporary directory exists");
+        let mut variables = BTreeMap::new();
+        for (name, value) in [
+            ("HOME", root.join("home")),
+            ("TMPDIR", root.join("tmp")),
+            ("PATH", PathBuf::from("/usr/local/bin:/usr/bin:/bin")),
+            ("LANG", PathBuf::from("C.UTF-8")),
+            ("AGENT_FLEET_CONFIG", root.join("config/accounts.toml")),
+            ("AGENT_FLEET_STATE_DIR", root.join("state")),
+            ("AGENT_FLEET_SHARE_DIR", root.join("share")),
+            ("AGENT_FLEET_FORMAT", PathBuf::from("json")),
+        ] {
+            variables.insert(OsString::from(name), value.into_os_string());
+        }
+        for name in ["home", "tmp"] {
+            std::fs::create_dir_all(root.join(name)).expect("a directory in the sandbox");
+        }
+        Self {
+            directory,
+            variables,
+        }
+    }
+
+    /// A path in the world.
+    pub fn path(&self, relative: impl AsRef<Path>) -> PathBuf {
+        self.directory
+            .path()
+            .canonicalize()
+            .expect("the sandbox exists")
+            .join(relative)
+    }
+
+    /// Sets a variable for all later runs.
+    pub fn set(&mut self, name: impl Into<OsString>, value: impl Into<OsString>) {
+        self.variables.insert(name.into(), value.into());
+    }
+
+    /// Writes a file and its directories.
+    pub fn write(&self, relative: impl AsRef<Path>, text: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.path(relative);
+        std::fs::create_dir_all(path.parent().expect("a file has a directory"))
+            .expect("a directory in the sandbox");
+        #[expect(clippy::disallowed_methods, reason = "test data")]
+        std::fs::write(&path, text).expect("a file in the sandbox");
+        path
+    }
+
+    /// A git repository to work in.
+    pub fn git_project(&self, relative: impl AsRef<Path>) -> PathBuf {
+        let path = self.path(relative);
+        let made = Self::tool("git")
+            .args(["init", "-q"])
+            .arg(&path)
+            .status()
+            .expect("git runs");
+        assert!(made.success(), "git init failed");
+        path
+    }
+
+    /// Any program, for building test worlds.
+    #[expect(clippy::disallowed_methods, reason = "tests start real processes")]
+    pub fn tool(program: impl AsRef<OsStr>) -> Command {
+        Command::new(program)
+    }
+
+    /// The program itself with this world's environment, from a directory that is not the project.
+    pub fn command<I, S>(&self, arguments: I) -> Command
+    where
+        I: IntoIterator<Item = S>,
+        S: AsRef<OsStr>,
+    {
+        let mut command = Self::tool(env!("CARGO_BIN_EXE_agent-fleet"));
+        command
+            .args(arguments)
+            .env_clear()
+            .envs(&self.variables)
+            .current_dir(self.path("home"))
+            .stdin(Stdio::null());
+        command
+    }
+
+    /// Runs the program to its end.
+    pub fn run<I, S>(&self, arguments: I) -> Ran
+    where
+        I: IntoIterator<Item = S>,
+        S: AsRef<OsStr>,
+    {
+        Ran::of(&mut self.command(arguments))
+    }
+}
+
+impl Ran {
+    /// Runs a command to its end.
+    pub fn of(command: &mut Command) -> Self {
+        use std::os::unix::process::ExitStatusExt as _;
+        let output = command.output().expect("the program starts");
+        Self {
+            status: output
+                .status
+                .code()
+                .unwrap_or_else(|| 128 + output.status.signal().unwrap_or(0)),
+            stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+        }
+    }
+
+    /// The JSON answer of a run that must have succeeded.
+    #[track_caller]
+    pub fn success(self) -> Value {
+        assert_eq!(
+            self.status, 0,
+            "failed\nstdout: {}\nstderr: {}",
+            self.stdout, self.stderr
+        );
+        if self.stdout.trim().is_empty() {
+            return Value::Null;
+        }
+        serde_json::from_str(&self.stdout)
+            .unwrap_or_else(|error| panic!("not JSON ({error}): {}", self.stdout))
+    }
+
+    /// The JSON error of a run that must have been refused with this code.
+    #[track_caller]
+    pub fn refused(self, code: &str) -> Value {
+        let value: Value = serde_json::from_str(&self.stdout).unwrap_or_else(|error| {
+            panic!(
+                "not JSON ({error})\nstdout: {}\nstderr: {}",
+                self.stdout, self.stderr
+            )
+        });
+        assert_eq!(
+            (self.status, value["code"].as_str()),
+            (2, Some(code)),
+            "stdout: {}\nstderr: {}",
+            self.stdout,
+            self.stderr
+        );
+        assert!(value["hint"].is_string(), "no next command in {value}");
+        value
+    }
+}
