@@ -1,5 +1,6 @@
 //! agent-fleet: gives each coding-agent worker exactly one of your own accounts.
 
+pub mod choose;
 pub mod cli;
 pub mod clock;
 pub mod contract;

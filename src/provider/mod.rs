@@ -264,7 +264,12 @@ pub trait Provider: Sync + std::fmt::Debug {
     ) -> Result<Invocation, ArgumentRefused>;
 
     /// The argv (after argv\[0\]) in the order that the CLI wants.
-    fn command_line(&self, invocation: &Invocation, facts: &LaunchFacts) -> Result<Vec<OsString>>;
+    fn command_line(
+        &self,
+        context: &Context,
+        invocation: &Invocation,
+        facts: &LaunchFacts,
+    ) -> Result<Vec<OsString>>;
 
     /// Variables set for the worker on top of the scrubbed environment, home variable included.
     fn environment(&self, facts: &LaunchFacts) -> Vec<(OsString, OsString)>;
