@@ -1,0 +1,451 @@
+//! Whether one profile could take a task. Pure.
+
+use jiff::Timestamp;
+
+use crate::error::{Code, code};
+use crate::id::{PoolId, ProfileId, ProviderKind};
+use crate::registry::schema::{Profile, SafetyPolicy, Settings, StaleReadings, Unmeasured};
+use crate::snapshot::profile::ProfileState;
+
+/// What the caller asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Asked {
+    /// The pool; with an explicit profile any pool will do.
+    pub pool: PoolId,
+    /// Only this provider.
+    pub provider: Option<ProviderKind>,
+    /// Only this profile.
+    pub profile: Option<ProfileId>,
+    /// What the reserve means here.
+    pub reserve: Reserve,
+}
+
+/// Whether headroom must stay above the reserve.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reserve {
+    /// For new work.
+    Keep,
+    /// For going on with what was begun.
+    Ignore,
+}
+
+/// What is known of the account behind a profile.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Identity {
+    /// Proved, and no other profile or anchor holds the same account.
+    Proven,
+    /// In the way, with the code that names it.
+    Refused(Code),
+}
+
+/// What is known of a profile's quota.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Quota {
+    /// Read a moment ago.
+    Fresh {
+        /// Least remaining percent.
+        headroom: f64,
+    },
+    /// Could not be renewed, but its windows have reset or nobody used the account since.
+    Presumed {
+        /// Least remaining percent, reset windows counted as full.
+        headroom: f64,
+        /// Why it could not be renewed.
+        reason: String,
+    },
+    /// Too old to route by.
+    Stale {
+        /// When it may be renewed.
+        retry_at: Option<Timestamp>,
+    },
+    /// Never read.
+    Unmeasured {
+        /// When it may be read.
+        retry_at: Option<Timestamp>,
+    },
+}
+
+/// Everything that decides about one profile.
+#[derive(Clone, Debug)]
+pub struct Facts<'a> {
+    /// The registry's entry.
+    pub profile: &'a Profile,
+    /// Drain, cooldown, billing.
+    pub state: &'a ProfileState,
+    /// The account behind it.
+    pub identity: Identity,
+    /// Its quota.
+    pub quota: Quota,
+    /// When the tightest window resets.
+    pub resets_at: Option<Timestamp>,
+    /// Age of the reading in seconds.
+    pub reading_age: Option<u64>,
+    /// Whether the workspace is registered for its provider.
+    pub trusted: bool,
+    /// Whether an enrollment of its provider is unfinished.
+    pub transaction_pending: bool,
+    /// Found wanting when it was about to be granted: code and sentence.
+    pub rejected: Option<(Code, String)>,
+}
+
+/// What routing makes of a profile.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Eligibility {
+    /// It can take the task.
+    Eligible {
+        /// Least remaining percent; `None` when unmeasured.
+        headroom: Option<f64>,
+        /// `fresh`, or why the selection is degraded.
+        basis: Basis,
+    },
+    /// It cannot.
+    Refused {
+        /// Stable code, whose name is the reason word.
+        code: Code,
+        /// When that may have passed.
+        retry_at: Option<Timestamp>,
+    },
+}
+
+/// What an eligible profile's headroom rests on. Better ones sort first.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Basis {
+    /// A fresh reading.
+    Fresh,
+    /// A presumed reading, with its reason.
+    Presumed(String),
+    /// No reading at all.
+    Unmeasured,
+}
+
+fn refused(code: Code) -> Eligibility {
+    Eligibility::Refused {
+        code,
+        retry_at: None,
+    }
+}
+
+/// Decides about one profile without looking at its slots, which only the lease table knows.
+///
+/// The first reason that holds is the answer, ordered so that the one a person must act on comes first.
+pub fn eligibility(
+    facts: &Facts<'_>,
+    asked: &Asked,
+    settings: &Settings,
+    now: Timestamp,
+) -> Eligibility {
+    let profile = facts.profile;
+    if !profile.enabled {
+        return refused(code::PROFILE_DISABLED);
+    }
+    eligibility_if_enabled(facts, asked, settings, now)
+}
+
+/// The same, as if the profile were enabled.
+pub fn eligibility_if_enabled(
+    facts: &Facts<'_>,
+    asked: &Asked,
+    settings: &Settings,
+    now: Timestamp,
+) -> Eligibility {
+    let profile = facts.profile;
+    let state = facts.state;
+    if profile.safety_policy != SafetyPolicy::Worker {
+        return refused(code::POLICY);
+    }
+    if !facts.trusted {
+        return refused(code::WORKSPACE_UNTRUSTED);
+    }
+    if let Some((code, _)) = &facts.rejected {
+        return refused(*code);
+    }
+    if facts.transaction_pending {
+        return refused(code::TRANSACTION_PENDING);
+    }
+    if state.durable.quarantine.is_some() {
+        return refused(code::IDENTITY_CHANGED);
+    }
+    if state.login_expires_at.is_some_and(|at| at <= now) {
+        return refused(code::LOGIN_EXPIRED);
+    }
+    if state.auth_broken.is_some() {
+        return refused(code::AUTH_BROKEN);
+    }
+    if let Identity::Refused(code) = facts.identity {
+        return refused(code);
+    }
+    if state.durable.billing_block.is_some() {
+        return refused(code::MONEY_GUARD);
+    }
+    if state.durable.drain.is_some() {
+        return refused(code::DRAINING);
+    }
+    let cooldowns = [&state.cooldown, &state.durable.cooldown];
+    if let Some(until) = cooldowns
+        .into_iter()
+        .flatten()
+        .map(|cooldown| cooldown.until)
+        .filter(|until| *until > now)
+        .max()
+    {
+        return Eligibility::Refused {
+            code: code::COOLDOWN,
+            retry_at: Some(until),
+        };
+    }
+    quota(facts, asked, settings)
+}
+
+fn quota(facts: &Facts<'_>, asked: &Asked, settings: &Settings) -> Eligibility {
+    let over_reserve = |headroom: f64, basis: Basis| {
+        let enough = headroom > facts.profile.reserve_percent
+            || (asked.reserve == Reserve::Ignore && headroom > 0.0);
+        if enough {
+            Eligibility::Eligible {
+                headroom: Some(headroom),
+                basis,
+            }
+        } else {
+            Eligibility::Refused {
+                code: code::QUOTA_RESERVE,
+                retry_at: facts.resets_at,
+            }
+        }
+    };
+    match &facts.quota {
+        Quota::Fresh { headroom } => over_reserve(*headroom, Basis::Fresh),
+        Quota::Presumed { headroom, reason } => match settings.stale_readings {
+            StaleReadings::Presume => over_reserve(*headroom, Basis::Presumed(reason.clone())),
+            StaleReadings::Refuse => refused(code::QUOTA_UNAVAILABLE),
+        },
+        Quota::Stale { retry_at } => Eligibility::Refused {
+            code: code::QUOTA_UNAVAILABLE,
+            retry_at: *retry_at,
+        },
+        Quota::Unmeasured { retry_at } => match (settings.unmeasured, asked.reserve) {
+            (Unmeasured::Allow, _) | (Unmeasured::Refuse, Reserve::Ignore) => {
+                Eligibility::Eligible {
+                    headroom: None,
+                    basis: Basis::Unmeasured,
+                }
+            }
+            (Unmeasured::Refuse, Reserve::Keep) => Eligibility::Refused {
+                code: code::QUOTA_UNAVAILABLE,
+                retry_at: *retry_at,
+            },
+        },
+    }
+}
+
+/// Whether a profile is asked for at all.
+pub fn is_asked(profile: &Profile, asked: &Asked) -> bool {
+    let named = asked.profile.as_ref().is_none_or(|id| *id == profile.id);
+    let kind = asked.provider.is_none_or(|kind| kind == profile.provider);
+    named && kind && profile.pools.contains(&asked.pool)
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::{Asked, Basis, Eligibility, Facts, Identity, Quota, Reserve, eligibility};
+    use crate::error::code;
+    use crate::id::ProviderKind;
+    use crate::quota::window::Cooldown;
+    use crate::registry::schema::{
+        Credential, Profile, SafetyPolicy, Settings, StaleReadings, Unmeasured,
+    };
+    use crate::snapshot::profile::{Note, ProfileState};
+    use jiff::Timestamp;
+
+    pub(in crate::choose) fn profile(id: &str) -> Profile {
+        Profile {
+            id: id.parse().unwrap(),
+            provider: ProviderKind::Scripted,
+            home: format!("/homes/{id}").into(),
+            pools: vec!["crew".parse().unwrap()],
+            enabled: true,
+            credential: Credential::Home,
+            max_concurrent: 2,
+            reserve_percent: 15.0,
+            weight: 1,
+            safety_policy: SafetyPolicy::Worker,
+            allow_overage: false,
+        }
+    }
+
+    pub(in crate::choose) fn asked() -> Asked {
+        Asked {
+            pool: "crew".parse().unwrap(),
+            provider: None,
+            profile: None,
+            reserve: Reserve::Keep,
+        }
+    }
+
+    pub(in crate::choose) fn facts<'a>(
+        profile: &'a Profile,
+        state: &'a ProfileState,
+        quota: Quota,
+    ) -> Facts<'a> {
+        Facts {
+            profile,
+            state,
+            identity: Identity::Proven,
+            quota,
+            resets_at: None,
+            reading_age: Some(1),
+            trusted: true,
+            transaction_pending: false,
+            rejected: None,
+        }
+    }
+
+    fn now() -> Timestamp {
+        "2026-01-01T00:00:00Z".parse().unwrap()
+    }
+
+    fn decide(
+        change: impl FnOnce(&mut Profile, &mut ProfileState),
+        quota: Quota,
+        settings: &Settings,
+    ) -> Eligibility {
+        let mut profile = profile("a");
+        let mut state = ProfileState::new(&profile.id);
+        change(&mut profile, &mut state);
+        eligibility(&facts(&profile, &state, quota), &asked(), settings, now())
+    }
+
+    #[test]
+    fn headroom_must_be_strictly_above_the_reserve() {
+        let at = |headroom| decide(|_, _| {}, Quota::Fresh { headroom }, &Settings::default());
+        assert_eq!(
+            at(15.1),
+            Eligibility::Eligible {
+                headroom: Some(15.1),
+                basis: Basis::Fresh
+            }
+        );
+        assert_eq!(
+            at(15.0),
+            Eligibility::Refused {
+                code: code::QUOTA_RESERVE,
+                retry_at: None
+            }
+        );
+    }
+
+    #[test]
+    fn a_resumed_task_may_use_the_reserve_but_not_an_empty_window() {
+        let profile = profile("a");
+        let state = ProfileState::new(&profile.id);
+        let resume = Asked {
+            reserve: Reserve::Ignore,
+            ..asked()
+        };
+        let at = |headroom| {
+            eligibility(
+                &facts(&profile, &state, Quota::Fresh { headroom }),
+                &resume,
+                &Settings::default(),
+                now(),
+            )
+        };
+        assert!(matches!(at(1.0), Eligibility::Eligible { .. }));
+        assert!(matches!(
+            at(0.0),
+            Eligibility::Refused {
+                code: code::QUOTA_RESERVE,
+                ..
+            }
+        ));
+    }
+
+    #[test]
+    fn a_cooldown_ends_by_itself() {
+        let set = |until: &str| {
+            let until: Timestamp = until.parse().unwrap();
+            decide(
+                |_, state| {
+                    state.cooldown = Some(Cooldown {
+                        reason: "quota".into(),
+                        until,
+                        since: now(),
+                    })
+                },
+                Quota::Fresh { headroom: 90.0 },
+                &Settings::default(),
+            )
+        };
+        assert!(matches!(
+            set("2026-01-01T00:00:01Z"),
+            Eligibility::Refused {
+                code: code::COOLDOWN,
+                retry_at: Some(_)
+            }
+        ));
+        assert!(matches!(
+            set("2026-01-01T00:00:00Z"),
+            Eligibility::Eligible { .. }
+        ));
+    }
+
+    #[test]
+    fn what_a_person_must_settle_is_named_before_what_time_settles() {
+        let note = || {
+            Some(Note {
+                reason: "x".into(),
+                at: now(),
+            })
+        };
+        let both = decide(
+            |_, state| {
+                state.durable.quarantine = note();
+                state.durable.drain = note();
+            },
+            Quota::Fresh { headroom: 1.0 },
+            &Settings::default(),
+        );
+        assert!(matches!(
+            both,
+            Eligibility::Refused {
+                code: code::IDENTITY_CHANGED,
+                ..
+            }
+        ));
+    }
+
+    #[test]
+    fn presumed_and_unmeasured_follow_the_settings() {
+        let presumed = || Quota::Presumed {
+            headroom: 100.0,
+            reason: "token_expired".into(),
+        };
+        let refuse = Settings {
+            stale_readings: StaleReadings::Refuse,
+            ..Settings::default()
+        };
+        assert!(matches!(
+            decide(|_, _| {}, presumed(), &Settings::default()),
+            Eligibility::Eligible {
+                basis: Basis::Presumed(_),
+                ..
+            }
+        ));
+        assert!(matches!(
+            decide(|_, _| {}, presumed(), &refuse),
+            Eligibility::Refused { .. }
+        ));
+        let unmeasured = || Quota::Unmeasured { retry_at: None };
+        let allow = Settings {
+            unmeasured: Unmeasured::Allow,
+            ..Settings::default()
+        };
+        assert!(matches!(
+            decide(|_, _| {}, unmeasured(), &allow),
+            Eligibility::Eligible { headroom: None, .. }
+        ));
+        assert!(matches!(
+            decide(|_, _| {}, unmeasured(), &Settings::default()),
+            Eligibility::Refused { .. }
+        ));
+    }
+}

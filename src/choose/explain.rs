@@ -1,0 +1,315 @@
+//! Why a profile was not chosen, in rows for programs and one sentence for people. Pure.
+
+use jiff::Timestamp;
+use serde_json::json;
+
+use super::candidate::{Asked, Basis, Eligibility};
+use crate::contract::selection::Explanation;
+use crate::error::{Class, Code, Error, code};
+use crate::id::{PoolId, ProfileId};
+
+/// One profile's outcome in a selection.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Outcome {
+    /// Which profile.
+    pub profile: ProfileId,
+    /// What routing made of it before its slots were looked at.
+    pub eligibility: Eligibility,
+    /// Live leases on it.
+    pub live: u32,
+    /// Slots.
+    pub slots: u32,
+    /// What it was ranked by, when it was eligible.
+    pub score: Option<f64>,
+    /// Age of its reading in seconds.
+    pub reading_age: Option<u64>,
+    /// More about the reason than its code says.
+    pub detail: Option<String>,
+}
+
+impl Outcome {
+    /// The reason with a full profile counted as refused.
+    fn refusal(&self) -> Option<(Code, Option<Timestamp>)> {
+        match &self.eligibility {
+            Eligibility::Refused { code, retry_at } => Some((*code, *retry_at)),
+            Eligibility::Eligible { .. } if self.live >= self.slots => Some((code::CAPACITY, None)),
+            Eligibility::Eligible { .. } => None,
+        }
+    }
+
+    /// The row for `--explain`.
+    pub fn row(&self) -> Explanation {
+        let refusal = self.refusal();
+        let (headroom_percent, word) = match &self.eligibility {
+            Eligibility::Eligible { headroom, basis } => (*headroom, basis_word(basis)),
+            Eligibility::Refused { .. } => (None, ""),
+        };
+        Explanation {
+            profile: self.profile.clone(),
+            eligible: refusal.is_none(),
+            reason: refusal.map_or(word, |(code, _)| code.name).to_owned(),
+            headroom_percent,
+            active_leases: self.live,
+            score: self.score,
+            reading_age_seconds: self.reading_age,
+            retry_at: refusal.and_then(|(_, retry_at)| retry_at),
+        }
+    }
+}
+
+/// The reason word of an eligible profile.
+pub fn basis_word(basis: &Basis) -> &'static str {
+    match basis {
+        Basis::Fresh => "fresh",
+        Basis::Presumed(_) => "presumed",
+        Basis::Unmeasured => "unmeasured",
+    }
+}
+
+/// What stands in the way, as the end of "profile `x` …".
+fn phrase(code: Code) -> &'static str {
+    match code.name {
+        "profile_disabled" => "is disabled",
+        "policy" => "is not for workers",
+        "not_provisioned" => "has a home that is not set up for workers",
+        "workspace_untrusted" => {
+            "may not work there: the workspace is not a registered project of its provider"
+        }
+        "transaction_pending" => "waits for an unfinished enrollment of its provider",
+        "identity_changed" => {
+            "is quarantined: its home holds another account than before (identity_changed)"
+        }
+        "login_expired" => "has a login that is past its life",
+        "auth_broken" => "has a login that no longer works",
+        "identity_unproven" => {
+            "is not proved: nobody could ask the server which account its home holds"
+        }
+        "duplicate_provider_identity" => {
+            "holds the same account as another profile (duplicate_provider_identity)"
+        }
+        "base_identity" => {
+            "holds the account of the base CLI login (duplicate_provider_identity: base_identity)"
+        }
+        "base_identity_unverified" => {
+            "cannot be told from the base CLI login, which cannot be proved (base_identity_unverified)"
+        }
+        "desktop_identity" => {
+            "holds the account of the Desktop app (duplicate_provider_identity: desktop_identity)"
+        }
+        "desktop_identity_unverified" => {
+            "cannot be told from the Desktop login, which cannot be read (duplicate_provider_identity: desktop_identity_unverified)"
+        }
+        "auth_override" => "has settings that would replace its login",
+        "money_guard" => "would spend money outside its subscription",
+        "draining" => "is draining",
+        "cooldown" => "waits for a limit to reset",
+        "capacity" => "has no free slot",
+        "quota_reserve" => "is at or below its reserve",
+        "quota_unavailable" => "has no quota reading to route by",
+        _ => "cannot take it",
+    }
+}
+
+/// The command that gets rid of a reason.
+fn cure(code: Code, profile: &ProfileId, workspace: &str) -> String {
+    match code.name {
+        "profile_disabled" => format!("agent-fleet profile enable {profile}"),
+        "policy" => format!("agent-fleet profile policy {profile} --safety worker"),
+        "not_provisioned" => format!("agent-fleet profile provision {profile}"),
+        "workspace_untrusted" => format!("agent-fleet project register '{workspace}'"),
+        "draining" => format!("agent-fleet profile undrain {profile}"),
+        "quota_unavailable" => format!("agent-fleet quota refresh {profile}"),
+        "capacity" => "agent-fleet lease list".to_owned(),
+        "identity_unproven" | "auth_broken" | "login_expired" | "identity_changed" => {
+            format!("agent-fleet profile verify {profile}")
+        }
+        "desktop_identity_unverified" => {
+            "agent-fleet config set providers.claude.desktop_identity_file false".to_owned()
+        }
+        _ => format!("agent-fleet profile status {profile}"),
+    }
+}
+
+/// The refusal of a selection in which nobody could take the task.
+///
+/// One profile's reason speaks for itself. Several speak together: by their common code, or as
+/// `all_exhausted` when waiting helps any of them, or else by the first that a person must settle.
+pub fn refusal(
+    outcomes: &[Outcome],
+    asked: &Asked,
+    workspace: &str,
+    holders: Vec<serde_json::Value>,
+) -> Error {
+    let reasons: Vec<_> = outcomes
+        .iter()
+        .filter_map(|outcome| Some((outcome, outcome.refusal()?)))
+        .collect();
+    let Some((first, (first_code, _))) = reasons.first() else {
+        return empty(&asked.pool, asked.profile.as_ref());
+    };
+    let retry_at = reasons.iter().filter_map(|(_, (_, at))| *at).min();
+    let same = reasons.iter().all(|(_, (code, _))| code == first_code);
+    let patient = reasons
+        .iter()
+        .find(|(_, (code, _))| code.class == Class::Capacity);
+    let (speaker, code) = match patient {
+        _ if same => (first, *first_code),
+        Some((outcome, _)) => (outcome, code::ALL_EXHAUSTED),
+        None => reasons
+            .iter()
+            .find(|(_, (code, _))| code.class == Class::Identity)
+            .map_or((first, *first_code), |(outcome, (code, _))| {
+                (outcome, *code)
+            }),
+    };
+    let sentence = |outcome: &Outcome, code: Code| {
+        let detail = outcome
+            .detail
+            .as_ref()
+            .map(|detail| format!(": {detail}"))
+            .unwrap_or_default();
+        format!("profile `{}` {}{detail}", outcome.profile, phrase(code))
+    };
+    let message = if reasons.len() == 1 {
+        sentence(first, *first_code)
+    } else {
+        let each: Vec<_> = reasons
+            .iter()
+            .map(|(outcome, (code, _))| sentence(outcome, *code))
+            .collect();
+        format!(
+            "no profile of pool `{}` can take the task: {}",
+            asked.pool,
+            each.join("; ")
+        )
+    };
+    let cured = if code == code::ALL_EXHAUSTED {
+        cure(code::CAPACITY, &speaker.profile, workspace)
+    } else {
+        cure(code, &speaker.profile, workspace)
+    };
+    let rows: Vec<_> = outcomes
+        .iter()
+        .map(|outcome| json!(outcome.row()))
+        .collect();
+    let error = Error::new(code, message)
+        .hint(cured)
+        .detail("explain", rows)
+        .retry_at(retry_at);
+    if holders.is_empty() {
+        error
+    } else {
+        error.detail("holders", holders)
+    }
+}
+
+fn empty(pool: &PoolId, profile: Option<&ProfileId>) -> Error {
+    match profile {
+        Some(profile) => Error::new(
+            code::NOT_FOUND,
+            format!("profile `{profile}` is not in the pool `{pool}`"),
+        )
+        .hint(format!(
+            "agent-fleet profile policy {profile} --pool {pool}"
+        )),
+        None => Error::new(
+            code::NOT_FOUND,
+            format!("no profile is in the pool `{pool}`"),
+        )
+        .hint("agent-fleet pool list"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Outcome, refusal};
+    use crate::choose::candidate::tests::asked;
+    use crate::choose::candidate::{Basis, Eligibility};
+    use crate::error::{Code, code};
+
+    fn outcome(id: &str, eligibility: Eligibility) -> Outcome {
+        Outcome {
+            profile: id.parse().unwrap(),
+            eligibility,
+            live: 0,
+            slots: 1,
+            score: None,
+            reading_age: None,
+            detail: None,
+        }
+    }
+
+    fn refused(code: Code, retry_at: Option<&str>) -> Eligibility {
+        Eligibility::Refused {
+            code,
+            retry_at: retry_at.map(|at| at.parse().unwrap()),
+        }
+    }
+
+    #[test]
+    fn one_reason_speaks_for_itself_and_several_for_the_pool() {
+        let one = refusal(
+            &[outcome(
+                "a",
+                refused(code::COOLDOWN, Some("2026-01-01T05:00:00Z")),
+            )],
+            &asked(),
+            "/w",
+            vec![],
+        );
+        assert_eq!(one.code, code::COOLDOWN);
+        assert_eq!(one.retry_at.unwrap().to_string(), "2026-01-01T05:00:00Z");
+        let mixed = [
+            outcome("a", refused(code::IDENTITY_CHANGED, None)),
+            outcome(
+                "b",
+                refused(code::QUOTA_RESERVE, Some("2026-01-01T07:00:00Z")),
+            ),
+            outcome("c", refused(code::COOLDOWN, Some("2026-01-01T06:00:00Z"))),
+        ];
+        let error = refusal(&mixed, &asked(), "/w", vec![]);
+        assert_eq!(
+            (error.code, error.retry_at.unwrap().to_string().as_str()),
+            (code::ALL_EXHAUSTED, "2026-01-01T06:00:00Z")
+        );
+        assert_eq!(error.details["explain"].as_array().unwrap().len(), 3);
+    }
+
+    #[test]
+    fn a_full_profile_is_capacity_and_names_its_holders() {
+        let full = Outcome {
+            live: 1,
+            ..outcome(
+                "a",
+                Eligibility::Eligible {
+                    headroom: Some(50.0),
+                    basis: Basis::Fresh,
+                },
+            )
+        };
+        let error = refusal(
+            &[full],
+            &asked(),
+            "/w",
+            vec![serde_json::json!({"task": "t", "pid": 1})],
+        );
+        assert_eq!(error.code, code::CAPACITY);
+        assert_eq!(error.details["holders"][0]["task"], "t");
+    }
+
+    #[test]
+    fn desktop_overlap_keeps_the_phrase_that_supervisors_match_on() {
+        for code in [
+            code::DESKTOP_IDENTITY,
+            code::DESKTOP_IDENTITY_UNVERIFIED,
+            code::BASE_IDENTITY,
+        ] {
+            let error = refusal(&[outcome("a", refused(code, None))], &asked(), "/w", vec![]);
+            assert!(
+                error.message.contains("duplicate_provider_identity"),
+                "{}",
+                error.message
+            );
+        }
+    }
+}

@@ -1,0 +1,9 @@
+//! Giving a task exactly one account: who could take it, who is best, and why not the others.
+//!
+//! [`candidate`], [`rank`] and [`explain`] are pure; [`apply`] gathers the facts and makes the one atomic
+//! step. Selection starts no provider process, and uses the network only to renew a proof or an aged
+//! reading that it needs.
+
+pub mod candidate;
+pub mod explain;
+pub mod rank;
