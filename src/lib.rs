@@ -16,3 +16,4 @@ pub mod secret;
 pub mod snapshot;
 pub mod store;
 pub mod sys;
+pub mod worker;

@@ -1,0 +1,259 @@
+//! The start gate: starters on an old token go one at a time.
+//!
+//! Both CLIs refresh their login from five minutes before its expiry, and several Codex starts at once
+//! spend one single-use refresh token several times, which can revoke the login. Inside that window a
+//! starter writes a record and goes; the next one waits until the credential's digest has changed, the
+//! first is gone, or 30 seconds have passed. Outside the window there is no gate, so after the refresh all
+//! go at once.
+//!
+//! Limits: a provider that never refreshes costs 30 s per starter, said on stderr; the refresh of a worker
+//! that has been running for long is the CLI's own affair.
+
+use std::time::Duration;
+
+use camino::Utf8PathBuf;
+use jiff::{SignedDuration, Timestamp};
+use serde::{Deserialize, Serialize};
+
+use crate::clock::BootTime;
+use crate::env::Context;
+use crate::error::{Error, Result};
+use crate::id::ProfileId;
+use crate::store::lock::{Locks, Mode, Name};
+use crate::store::replace::{Durability, replace};
+use crate::store::{directory, read};
+use crate::sys::process;
+
+/// How long before expiry both CLIs begin to refresh.
+pub const WINDOW: SignedDuration = SignedDuration::from_mins(5);
+/// How long one starter may keep the others waiting.
+pub const PATIENCE: Duration = Duration::from_secs(30);
+const POLL: Duration = Duration::from_millis(50);
+
+/// Who went last, and on which login.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Record {
+    /// The starter's pid, which becomes the provider's.
+    pub pid: u32,
+    /// Its kernel start time.
+    pub start: u64,
+    /// The boot it belongs to, 32 hex digits.
+    pub boot: String,
+    /// Digest of the login tokens it started with.
+    pub digest: String,
+    /// When it went, in milliseconds since boot.
+    pub at: u64,
+}
+
+/// What a starter sees of the login each time it looks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Seen {
+    /// Digest of the login tokens now.
+    pub digest: String,
+    /// When the access token expires.
+    pub expires_at: Option<Timestamp>,
+    /// Whether the CLI can refresh it.
+    pub refreshable: bool,
+}
+
+/// What a starter may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Decision {
+    /// The token is not old: no gate.
+    Open,
+    /// Write a record and go.
+    Go,
+    /// Someone is about to refresh: look again.
+    Wait,
+}
+
+/// Decides from the record, whether its holder lives, and the clock. Pure.
+pub fn decide(
+    seen: &Seen,
+    record: Option<&Record>,
+    holder_lives: bool,
+    wall: Timestamp,
+    boot: BootTime,
+) -> Decision {
+    let old = seen
+        .expires_at
+        .is_some_and(|at| at.duration_since(wall) <= WINDOW);
+    if !old || !seen.refreshable {
+        return Decision::Open;
+    }
+    match record {
+        Some(record)
+            if holder_lives
+                && record.digest == seen.digest
+                && boot.since(BootTime(record.at)) < PATIENCE =>
+        {
+            Decision::Wait
+        }
+        _ => Decision::Go,
+    }
+}
+
+/// Passes the gate of a profile; `look` reads the login anew each time.
+///
+/// Returns true when this starter had to wait: the login it looked at before may have changed.
+pub fn pass(
+    context: &Context,
+    profile: &ProfileId,
+    mut look: impl FnMut() -> Result<Option<Seen>>,
+    mut note: impl FnMut(&str),
+) -> Result<bool> {
+    if context.faults.no_start_gate {
+        return Ok(false);
+    }
+    let mut waited = false;
+    loop {
+        let Some(seen) = look()? else {
+            return Ok(waited);
+        };
+        match attempt(context, profile, &seen)? {
+            Decision::Open | Decision::Go => return Ok(waited),
+            Decision::Wait if waited => {}
+            Decision::Wait => {
+                note(&format!(
+                    "agent-fleet: waiting for another start on `{profile}` to refresh its login (at most 30 s)"
+                ));
+                waited = true;
+            }
+        }
+        context.clock.pause(POLL);
+    }
+}
+
+/// One look under the `start` lock, which is released before anyone becomes a provider.
+fn attempt(context: &Context, profile: &ProfileId, seen: &Seen) -> Result<Decision> {
+    let lookup = |error: std::io::Error| Error::io("look up", "/proc", &error);
+    let wall = context.clock.now();
+    if decide(seen, None, false, wall, context.clock.boot()) == Decision::Open {
+        return Ok(Decision::Open);
+    }
+    let locks = Locks::new(&context.roots.state, context.clock);
+    let deadline = context.clock.deadline(PATIENCE);
+    let guard = locks.take(&Name::Start(profile.clone()), Mode::Exclusive, &deadline)?;
+    let path = record_path(context, profile);
+    // A record that cannot be parsed names nobody to wait for; it is replaced by ours.
+    let record: Option<Record> =
+        read::optional(&path)?.and_then(|bytes| serde_json::from_slice(&bytes).ok());
+    let boot = crate::id::hex(&process::boot_id().map_err(lookup)?);
+    let lives = record.as_ref().is_some_and(|record| {
+        record.boot == boot
+            && process::status(record.pid).is_ok_and(|status| {
+                status.is_some_and(|status| status.start == record.start && !status.zombie)
+            })
+    });
+    let decision = decide(seen, record.as_ref(), lives, wall, context.clock.boot());
+    if decision == Decision::Go {
+        let (pid, start) = process::current().map_err(lookup)?;
+        let record = Record {
+            pid,
+            start,
+            boot,
+            digest: seen.digest.clone(),
+            at: context.clock.boot().0,
+        };
+        let text = serde_json::to_vec(&record).map_err(|error| {
+            Error::internal(format!("cannot serialise the gate's record: {error}"))
+        })?;
+        directory::ensure(context.roots.state.join("starts"))?;
+        replace(&path, &text, Durability::Volatile)?;
+    }
+    drop(guard);
+    Ok(decision)
+}
+
+fn record_path(context: &Context, profile: &ProfileId) -> Utf8PathBuf {
+    context
+        .roots
+        .state
+        .join("starts")
+        .join(format!("{profile}.json"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Decision, Record, Seen, decide};
+    use crate::clock::BootTime;
+    use jiff::Timestamp;
+
+    fn wall() -> Timestamp {
+        "2026-01-01T00:00:00Z".parse().unwrap()
+    }
+
+    fn seen(expires: &str) -> Seen {
+        Seen {
+            digest: "d".into(),
+            expires_at: Some(expires.parse().unwrap()),
+            refreshable: true,
+        }
+    }
+
+    fn record() -> Record {
+        Record {
+            pid: 1,
+            start: 1,
+            boot: String::new(),
+            digest: "d".into(),
+            at: 1_000,
+        }
+    }
+
+    #[test]
+    fn a_young_token_needs_no_gate() {
+        assert_eq!(
+            decide(
+                &seen("2026-01-01T00:05:01Z"),
+                Some(&record()),
+                true,
+                wall(),
+                BootTime(1_000)
+            ),
+            Decision::Open
+        );
+        let fixed = Seen {
+            refreshable: false,
+            ..seen("2025-01-01T00:00:00Z")
+        };
+        assert_eq!(
+            decide(&fixed, Some(&record()), true, wall(), BootTime(1_000)),
+            Decision::Open
+        );
+    }
+
+    #[test]
+    fn on_an_old_token_one_goes_and_the_next_waits() {
+        let old = seen("2026-01-01T00:04:59Z");
+        assert_eq!(
+            decide(&old, None, false, wall(), BootTime(1_000)),
+            Decision::Go
+        );
+        assert_eq!(
+            decide(&old, Some(&record()), true, wall(), BootTime(30_999)),
+            Decision::Wait
+        );
+    }
+
+    #[test]
+    fn the_wait_ends_with_the_refresh_the_starter_or_patience() {
+        let old = seen("2026-01-01T00:00:00Z");
+        let refreshed = Seen {
+            digest: "e".into(),
+            ..old.clone()
+        };
+        assert_eq!(
+            decide(&refreshed, Some(&record()), true, wall(), BootTime(2_000)),
+            Decision::Go
+        );
+        assert_eq!(
+            decide(&old, Some(&record()), false, wall(), BootTime(2_000)),
+            Decision::Go
+        );
+        assert_eq!(
+            decide(&old, Some(&record()), true, wall(), BootTime(31_000)),
+            Decision::Go
+        );
+    }
+}
