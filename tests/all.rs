@@ -1,4 +1,6 @@
 //! One integration binary: the real program in hermetic homes.
 
-mod cli_version;
+mod cli_contract;
+mod cli_output;
+mod pages;
 mod support;

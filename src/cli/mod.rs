@@ -1,17 +1,29 @@
 //! The command line: arguments, one call into the domain, a view.
+//!
+//! A command's file holds its arguments, their help text and one call; this one holds what all commands
+//! share. [`format`] finds the output format before the command line is understood, [`output`] is the only
+//! writer to stdout and the only place where an error becomes text and an exit status, [`bug`] turns a
+//! panic into an error.
 
+mod bug;
+mod completions;
+mod contract;
+mod format;
+mod man;
+mod output;
+mod usage;
 mod version;
 
-use std::ffi::OsString;
-use std::io::{IsTerminal as _, Write as _};
+use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand, ValueEnum};
 
-use crate::env::{self, Context, World};
-use crate::error::{Class, Error, Result, code};
-use crate::render::{Format, View, error_text};
+use crate::env::{Context, World};
+use crate::error::Result;
+use crate::render::{Format, View};
+use output::Output;
 
 /// Gives each coding-agent worker exactly one of your own accounts.
 #[derive(Debug, Parser)]
@@ -32,19 +44,43 @@ struct Arguments {
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct Global {
     /// Registry to use instead of the default
-    #[arg(long, global = true, value_name = "PATH")]
+    #[arg(
+        long,
+        global = true,
+        value_name = "PATH",
+        help_heading = "Global options"
+    )]
     config: Option<PathBuf>,
-    /// Output format; default `$AGENT_FLEET_FORMAT`, else human on a terminal, else json
-    #[arg(long, global = true, value_name = "FORMAT")]
+    /// json, toon or human; default `$AGENT_FLEET_FORMAT`, else human on a terminal, else json
+    #[arg(
+        long,
+        global = true,
+        value_name = "FORMAT",
+        ignore_case = true,
+        hide_possible_values = true,
+        help_heading = "Global options"
+    )]
     format: Option<FormatName>,
-    /// `class` makes refusals exit with the number of their class
-    #[arg(long, global = true, value_name = "KIND", hide = true)]
+    /// `class`: a refusal exits with the number of its class instead of 2
+    #[arg(
+        long,
+        global = true,
+        value_name = "KIND",
+        hide_possible_values = true,
+        help_heading = "Global options"
+    )]
     exit_codes: Option<ExitCodes>,
     /// Say less on stderr
-    #[arg(long, short, global = true)]
+    #[arg(
+        long,
+        short,
+        global = true,
+        conflicts_with = "verbose",
+        help_heading = "Global options"
+    )]
     quiet: bool,
-    /// Say more on stderr
-    #[arg(long, short, global = true)]
+    /// Say more: an error for people shows its details
+    #[arg(long, short, global = true, help_heading = "Global options")]
     verbose: bool,
 }
 
@@ -55,14 +91,32 @@ enum FormatName {
     Human,
 }
 
+impl FormatName {
+    fn format(self) -> Format {
+        match self {
+            Self::Json => Format::Json,
+            Self::Toon => Format::Toon,
+            Self::Human => Format::Human,
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum ExitCodes {
-    Class,
+    /// Every refusal exits 2
     Flat,
+    /// A refusal exits with the number of its class
+    Class,
 }
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Print the completion script of a shell
+    Completions(completions::CompletionsArguments),
+    /// Print what programs may rely on: formats, fields, commands, or the JSON Schema
+    Contract(contract::ContractArguments),
+    /// Print the manual page of the program or of one command
+    Man(man::ManArguments),
     /// Version of the program and of its contract
     Version(version::VersionArguments),
 }
@@ -72,6 +126,8 @@ enum Command {
 pub(crate) enum Outcome {
     /// An answer for stdout.
     View(View),
+    /// Text for stdout that is the same in every format.
+    Text(String),
     /// Everything was said already; this is the exit status.
     Done(u8),
 }
@@ -88,12 +144,21 @@ pub(crate) struct App {
 }
 
 impl App {
+    fn new(world: &World, global: &Global, format: Format) -> Result<Self> {
+        let context = Context::resolve(world, global.config.as_deref())?;
+        Ok(Self {
+            context,
+            format,
+            quiet: global.quiet,
+        })
+    }
+
     /// The view of an answer at this moment.
     pub(crate) fn view<T: serde::Serialize + crate::render::Human>(
         &self,
         answer: &T,
     ) -> Result<Outcome> {
-        View::new(answer, self.context.clock.now()).map(Outcome::View)
+        View::new(answer, self.context.clock.now(), self.format).map(Outcome::View)
     }
 
     /// Says something to the person on stderr.
@@ -107,174 +172,28 @@ impl App {
 
 /// Runs one command line to its exit status.
 pub fn run(world: &World) -> ExitCode {
-    let wanted = wanted_format(world);
-    match Arguments::try_parse_from(&world.arguments) {
-        Ok(arguments) => {
-            let format = match arguments.global.format {
-                Some(name) => format_of(name),
-                None => wanted,
-            };
-            let outcome = App::new(world, &arguments.global, format)
-                .and_then(|app| dispatch(&app, arguments.command));
-            finish(world, &arguments.global, format, outcome)
-        }
-        Err(error) => usage(&error, world, wanted),
-    }
-}
-
-impl App {
-    fn new(world: &World, global: &Global, format: Format) -> Result<Self> {
-        let context = Context::resolve(world, global.config.as_deref())?;
-        Ok(Self {
-            context,
-            format,
-            quiet: global.quiet,
-        })
-    }
+    bug::install_hook();
+    let mut output = Output::before_arguments(world);
+    let arguments = match Arguments::try_parse_from(&world.arguments) {
+        Ok(arguments) => arguments,
+        Err(error) => return usage::answer(&error, world, &output),
+    };
+    let global = arguments.global;
+    let outcome = output
+        .settle(world, &global)
+        .and_then(|()| App::new(world, &global, output.format))
+        .and_then(|app| {
+            output.now = app.context.clock.now();
+            bug::guard(|| dispatch(&app, arguments.command))
+        });
+    output.finish(outcome)
 }
 
 fn dispatch(app: &App, command: Command) -> Result<Outcome> {
     match command {
+        Command::Completions(arguments) => completions::run(&arguments),
+        Command::Contract(arguments) => contract::run(app, &arguments),
+        Command::Man(arguments) => man::run(&arguments),
         Command::Version(arguments) => version::run(app, arguments),
-    }
-}
-
-fn finish(world: &World, global: &Global, format: Format, outcome: Result<Outcome>) -> ExitCode {
-    match outcome.and_then(|outcome| match outcome {
-        Outcome::View(view) => Ok((view.text(format)?, 0)),
-        Outcome::Done(status) => Ok((String::new(), status)),
-    }) {
-        Ok((text, status)) => {
-            emit(&text);
-            ExitCode::from(status)
-        }
-        Err(error) => {
-            emit_error(&error, format);
-            let by_class = match global.exit_codes {
-                Some(kind) => kind == ExitCodes::Class,
-                None => world.variables.text(env::EXIT_CODES) == Some("class"),
-            };
-            ExitCode::from(status(&error, by_class))
-        }
-    }
-}
-
-/// The exit status of a refusal: 2, or 1 for a bug, or the number of the class where that was asked for.
-fn status(error: &Error, by_class: bool) -> u8 {
-    match error.code.class {
-        Class::Internal => 1,
-        class @ (Class::Refused
-        | Class::Capacity
-        | Class::Identity
-        | Class::Busy
-        | Class::System) => {
-            if by_class {
-                class.status()
-            } else {
-                2
-            }
-        }
-    }
-}
-
-/// People read an error on stderr; programs read it on stdout.
-fn emit_error(error: &Error, format: Format) {
-    let text = error_text(error, format);
-    match format {
-        Format::Human => drop(write!(anstream::stderr(), "{text}")),
-        Format::Json | Format::Toon => emit(&text),
-    }
-}
-
-/// Writes to stdout; a reader that went away is not an error.
-fn emit(text: &str) {
-    drop(anstream::stdout().write_all(text.as_bytes()));
-}
-
-fn format_of(name: FormatName) -> Format {
-    match name {
-        FormatName::Json => Format::Json,
-        FormatName::Toon => Format::Toon,
-        FormatName::Human => Format::Human,
-    }
-}
-
-/// The format before the command line is understood, so that usage errors can use it too.
-fn wanted_format(world: &World) -> Format {
-    let named = |name: &str| FormatName::from_str(name, true).ok().map(format_of);
-    let mut arguments = world
-        .arguments
-        .iter()
-        .skip(1)
-        .take_while(|argument| *argument != "--");
-    let mut found = None;
-    while let Some(argument) = arguments.next() {
-        let Some(text) = argument.to_str() else {
-            continue;
-        };
-        if text == "--format" {
-            found = arguments
-                .next()
-                .and_then(|value| value.to_str())
-                .and_then(named)
-                .or(found);
-        } else if let Some(value) = text.strip_prefix("--format=") {
-            found = named(value).or(found);
-        }
-    }
-    found
-        .or_else(|| world.variables.text(env::FORMAT).and_then(named))
-        .unwrap_or_else(|| {
-            if std::io::stdout().is_terminal() {
-                Format::Human
-            } else {
-                Format::Json
-            }
-        })
-}
-
-fn usage(error: &clap::Error, world: &World, format: Format) -> ExitCode {
-    use clap::error::ErrorKind;
-    if matches!(
-        error.kind(),
-        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion
-    ) {
-        emit(&error.render().ansi().to_string());
-        return ExitCode::SUCCESS;
-    }
-    if format == Format::Human {
-        drop(write!(anstream::stderr(), "{}", error.render().ansi()));
-    } else {
-        let text = error.render().to_string();
-        let sentence = text
-            .lines()
-            .next()
-            .unwrap_or_default()
-            .trim_start_matches("error: ")
-            .to_owned();
-        emit_error(
-            &Error::new(code::USAGE, sentence).hint(help_for(&world.arguments)),
-            format,
-        );
-    }
-    ExitCode::from(2)
-}
-
-fn help_for(arguments: &[OsString]) -> String {
-    let words: Vec<&str> = arguments
-        .iter()
-        .skip(1)
-        .map_while(|word| word.to_str())
-        .take_while(|word| {
-            word.bytes()
-                .all(|byte| byte.is_ascii_lowercase() || byte == b'-')
-                && !word.starts_with('-')
-        })
-        .take(2)
-        .collect();
-    if words.is_empty() {
-        "agent-fleet --help".to_owned()
-    } else {
-        format!("agent-fleet {} --help", words.join(" "))
     }
 }

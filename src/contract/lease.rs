@@ -78,3 +78,10 @@ pub enum State {
     /// Bound to a live process.
     Running,
 }
+
+/// The answer of `lease list`.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct LeaseList {
+    /// Sorted by task, then generation.
+    pub leases: Vec<Lease>,
+}

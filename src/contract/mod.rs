@@ -2,9 +2,12 @@
 //!
 //! Adding a field keeps [`VERSION`]; renaming or removing one raises it.
 
+pub mod document;
+pub mod failure;
 pub mod lease;
 pub mod profile;
 pub mod quota;
+pub mod schema;
 pub mod selection;
 pub mod session;
 

@@ -3,7 +3,7 @@
 use camino::Utf8PathBuf;
 use jiff::Timestamp;
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::lease::Lease;
 use crate::id::{PoolId, ProfileId, ProviderKind, Task};
@@ -35,7 +35,7 @@ pub struct Identity {
 }
 
 /// One profile's place in a selection.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Explanation {
     /// Which profile.
     pub profile: ProfileId,

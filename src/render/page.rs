@@ -1,10 +1,12 @@
-//! Pages for people: aligned tables, ages and waits in words, colour by role.
+//! Pages for people: aligned tables, fields and the command to type next.
 //!
 //! Text is built with ANSI styles; the stream it is written to strips them where they are not wanted.
 
+use anstream::adapter::strip_str;
 use anstyle::{AnsiColor, Style};
-use comfy_table::{ContentArrangement, Table, presets};
+use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 
+use super::{Detail, selection, words};
 use crate::error::Error;
 
 /// What a piece of text says, and so how it looks; colour never carries meaning alone.
@@ -37,6 +39,11 @@ pub fn paint(role: Role, text: &str) -> String {
     format!("{style}{text}{style:#}")
 }
 
+/// What is shown where there is nothing to show.
+pub(super) fn nothing() -> String {
+    paint(Role::Faint, "-")
+}
+
 /// A page under construction.
 #[derive(Clone, Debug, Default)]
 pub struct Page {
@@ -57,34 +64,63 @@ impl Page {
         self
     }
 
+    /// Adds an empty line between two parts.
+    #[must_use]
+    pub fn gap(self) -> Self {
+        self.line("")
+    }
+
+    /// Adds a heading.
+    #[must_use]
+    pub fn heading(self, text: &str) -> Self {
+        self.line(paint(Role::Heading, text))
+    }
+
     /// Adds `name  value` lines with the values aligned.
     #[must_use]
-    pub fn fields(mut self, fields: &[(&str, String)]) -> Self {
+    pub fn fields<N: AsRef<str>>(mut self, fields: &[(N, String)]) -> Self {
         let width = fields
             .iter()
-            .map(|(name, _)| name.chars().count())
+            .map(|(name, _)| name.as_ref().chars().count())
             .max()
             .unwrap_or(0);
         for (name, value) in fields {
-            let label = paint(Role::Faint, &format!("{name:width$}"));
+            let label = paint(Role::Faint, &format!("{:width$}", name.as_ref()));
             self = self.line(format!("{label}  {value}"));
         }
         self
     }
 
-    /// Adds a table; an empty one shows only `nothing`.
+    /// Adds a table; an empty one shows only `nothing`. Columns of numbers are aligned on the right.
     #[must_use]
     pub fn table(mut self, columns: &[&str], rows: Vec<Vec<String>>, nothing: &str) -> Self {
         if rows.is_empty() {
             return self.line(paint(Role::Faint, nothing));
         }
+        let numbers: Vec<bool> = (0..columns.len())
+            .map(|column| {
+                rows.iter()
+                    .filter_map(|row| row.get(column))
+                    .all(|cell| is_number(cell))
+            })
+            .collect();
         let mut table = Table::new();
         table
             .load_style(presets::NOTHING)
             .set_content_arrangement(ContentArrangement::Disabled);
-        table.set_header(columns.iter().map(|column| paint(Role::Heading, column)));
+        table.set_header(
+            columns
+                .iter()
+                .map(|column| paint(Role::Heading, &column.to_uppercase())),
+        );
         for row in rows {
             table.add_row(row);
+        }
+        for (index, column) in table.column_iter_mut().enumerate() {
+            column.set_padding((0, 2));
+            if numbers.get(index) == Some(&true) {
+                column.set_cell_alignment(CellAlignment::Right);
+            }
         }
         for line in table.lines() {
             self.text.push_str(line.trim_end());
@@ -97,10 +133,17 @@ impl Page {
     #[must_use]
     pub fn next(self, command: &str) -> Self {
         self.line(format!(
-            "{} {}",
+            "{}  {}",
             paint(Role::Faint, "next:"),
             paint(Role::Literal, command)
         ))
+    }
+
+    /// Adds another page below this one.
+    #[must_use]
+    pub fn below(mut self, other: &Self) -> Self {
+        self.text.push_str(&other.text);
+        self
     }
 
     /// The text, ending in a newline.
@@ -109,19 +152,75 @@ impl Page {
     }
 }
 
-/// An error for people: the sentence, then what to type.
-pub fn error(error: &Error) -> String {
+/// Whether a cell holds a number, a share or nothing.
+fn is_number(cell: &str) -> bool {
+    strip_str(cell)
+        .to_string()
+        .chars()
+        .all(|letter| letter.is_ascii_digit() || matches!(letter, '.' | '%' | '-' | ' '))
+}
+
+/// An error for people: the sentence, the reason of each profile where there are any, when trying again
+/// may work, and what to type.
+pub(super) fn error(error: &Error, now: jiff::Timestamp, detail: Detail) -> String {
     let code = paint(Role::Faint, &format!("[{}]", error.code.name));
     let mut page = Page::new().line(format!(
         "{} {} {code}",
         paint(Role::Bad, "error:"),
-        error.message
+        words::plain(&error.message)
     ));
+    if let Some(explanations) = selection::explanations(&error.details) {
+        page = page.below(&selection::table(&explanations, now));
+    }
+    if detail == Detail::Everything {
+        let facts: Vec<_> = error
+            .details
+            .iter()
+            .map(|(name, value)| (format!("  {name}"), words::plain(&value.to_string())))
+            .collect();
+        page = page.fields(&facts);
+    }
     if let Some(at) = error.retry_at {
-        page = page.line(format!("{} {at}", paint(Role::Faint, "retry at:")));
+        let label = paint(Role::Faint, "retry:");
+        page = page.line(format!("{label} {}", words::due(now, at)));
     }
     if let Some(hint) = &error.hint {
-        page = page.next(hint);
+        page = page.next(&words::plain(hint));
     }
     page.text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Page, Role, paint};
+    use anstream::adapter::strip_str;
+
+    fn plain(page: &Page) -> String {
+        strip_str(&page.text()).to_string()
+    }
+
+    #[test]
+    fn styles_do_not_move_columns_and_numbers_end_on_the_right() {
+        let rows = vec![
+            vec![paint(Role::Good, "a"), "9%".to_owned(), "x".to_owned()],
+            vec!["long-name".to_owned(), "100%".to_owned(), String::new()],
+        ];
+        let page = Page::new().table(&["profile", "left", "note"], rows, "none");
+        assert_eq!(
+            plain(&page),
+            "PROFILE    LEFT  NOTE\na            9%  x\nlong-name  100%\n"
+        );
+    }
+
+    #[test]
+    fn an_empty_table_says_so_instead_of_showing_a_header() {
+        let page = Page::new().table(&["profile"], Vec::new(), "no profiles");
+        assert_eq!(plain(&page), "no profiles\n");
+    }
+
+    #[test]
+    fn fields_align_their_values() {
+        let page = Page::new().fields(&[("a", "1".to_owned()), ("longer", "2".to_owned())]);
+        assert_eq!(plain(&page), "a       1\nlonger  2\n");
+    }
 }

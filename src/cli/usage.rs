@@ -1,0 +1,72 @@
+//! Help, and command lines that could not be understood.
+
+use std::ffi::OsString;
+use std::io::Write as _;
+use std::process::ExitCode;
+
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+
+use super::output::{Output, say};
+use crate::env::World;
+use crate::error::{Error, code};
+use crate::render::Format;
+
+/// Answers what clap stopped at: help and version on stdout with success, all else as a refusal.
+pub(super) fn answer(error: &clap::Error, world: &World, output: &Output) -> ExitCode {
+    if matches!(
+        error.kind(),
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion
+    ) {
+        return match say(&error.render().ansi().to_string()) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => output.fail(&error),
+        };
+    }
+    if output.format == Format::Human {
+        // Nobody may be listening.
+        drop(write!(anstream::stderr(), "{}", error.render().ansi()));
+        return ExitCode::from(2);
+    }
+    output.fail(&Error::new(code::USAGE, sentence(error)).hint(hint(error, &world.arguments)))
+}
+
+/// The first paragraph of clap's text in one line: it names the argument, the rest is a reminder of usage.
+fn sentence(error: &clap::Error) -> String {
+    if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+        return "no command was given".to_owned();
+    }
+    let text = error.render().to_string();
+    let paragraph: Vec<&str> = text
+        .trim_start_matches("error: ")
+        .lines()
+        .map(str::trim)
+        .take_while(|line| !line.is_empty())
+        .collect();
+    paragraph.join(" ")
+}
+
+/// The likely command where clap has a guess, else the help of what was typed.
+fn hint(error: &clap::Error, arguments: &[OsString]) -> String {
+    let mut words = command_words(arguments);
+    if let Some(ContextValue::Strings(guesses)) = error.get(ContextKind::SuggestedSubcommand) {
+        words.extend(guesses.first().map(String::as_str));
+    }
+    words.insert(0, "agent-fleet");
+    words.push("--help");
+    words.join(" ")
+}
+
+/// The typed words that name a command, whatever stands between them.
+fn command_words(arguments: &[OsString]) -> Vec<&str> {
+    use clap::CommandFactory as _;
+    let mut command = &super::Arguments::command();
+    let mut words = Vec::new();
+    let typed = arguments.iter().skip(1).take_while(|word| *word != "--");
+    for word in typed.filter_map(|word| word.to_str()) {
+        if let Some(found) = command.find_subcommand(word) {
+            words.push(word);
+            command = found;
+        }
+    }
+    words
+}

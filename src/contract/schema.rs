@@ -1,0 +1,129 @@
+//! The contract as one JSON Schema document, generated from the types that are serialised.
+
+use schemars::generate::{SchemaGenerator, SchemaSettings};
+use schemars::{JsonSchema, Schema};
+use serde_json::{Map, Value, json};
+
+use super::document::{Contract, Version};
+use super::failure::Failure;
+use super::lease::LeaseList;
+use super::profile::{Profile, ProfileList, ProfileStatus, Removed};
+use super::quota::QuotaList;
+use super::selection::Selection;
+use super::session::{Session, SessionList};
+
+type Define = fn(&mut SchemaGenerator) -> Schema;
+
+fn define<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
+    generator.subschema_for::<T>()
+}
+
+/// The answer of each command.
+const ANSWERS: &[(&str, Define)] = &[
+    ("choose", define::<Selection>),
+    ("contract", define::<Contract>),
+    ("lease acquire", define::<Selection>),
+    ("lease choose", define::<Selection>),
+    ("lease list", define::<LeaseList>),
+    ("lease recover", define::<Selection>),
+    ("profile add", define::<Profile>),
+    ("profile disable", define::<Profile>),
+    ("profile enable", define::<Profile>),
+    ("profile list", define::<ProfileList>),
+    ("profile remove", define::<Removed>),
+    ("profile status", define::<ProfileStatus>),
+    ("quota refresh", define::<QuotaList>),
+    ("quota show", define::<QuotaList>),
+    ("session list", define::<SessionList>),
+    ("session status", define::<Session>),
+    ("version", define::<Version>),
+];
+
+/// The whole document: every type in `$defs`, and which command answers with which.
+pub fn document() -> Value {
+    let mut generator = SchemaSettings::draft2020_12().into_generator();
+    let answers: Map<String, Value> = ANSWERS
+        .iter()
+        .map(|(command, define)| ((*command).to_owned(), define(&mut generator).to_value()))
+        .collect();
+    let refusal = generator.subschema_for::<Failure>();
+    let mut document = json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": format!("agent-fleet contract {}", super::VERSION),
+        "description": "Answers of agent-fleet --format json. `x-answers` names the answer of each command, `x-refusal` what a refused one prints.",
+        "x-answers": answers,
+        "x-refusal": refusal,
+        "$defs": generator.take_definitions(true),
+    });
+    document.sort_all_objects();
+    document
+}
+
+/// Fields of a selection, sorted.
+pub(super) fn selection_fields() -> Vec<String> {
+    let schema = SchemaSettings::draft2020_12()
+        .into_generator()
+        .into_root_schema_for::<Selection>();
+    let mut fields: Vec<String> = schema
+        .get("properties")
+        .and_then(Value::as_object)
+        .into_iter()
+        .flat_map(Map::keys)
+        .cloned()
+        .collect();
+    fields.sort_unstable();
+    fields
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{document, selection_fields};
+    use serde_json::Value;
+
+    fn references(value: &Value, found: &mut Vec<String>) {
+        match value {
+            Value::Object(map) => {
+                if let Some(target) = map.get("$ref").and_then(Value::as_str) {
+                    found.push(target.to_owned());
+                }
+                map.values().for_each(|value| references(value, found));
+            }
+            Value::Array(items) => items.iter().for_each(|value| references(value, found)),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+        }
+    }
+
+    #[test]
+    fn every_reference_of_the_document_resolves() {
+        let document = document();
+        let mut found = Vec::new();
+        references(&document, &mut found);
+        assert!(found.len() > 10, "only {found:?}");
+        for target in found {
+            let pointer = target.trim_start_matches('#');
+            assert!(document.pointer(pointer).is_some(), "{target} is missing");
+        }
+    }
+
+    #[test]
+    fn a_selection_keeps_the_fields_that_supervisors_read() {
+        let fields = selection_fields();
+        for field in [
+            "profile",
+            "provider",
+            "pool",
+            "workspace",
+            "task",
+            "decision_reason",
+            "quota_fresh",
+            "headroom_percent",
+            "active_lease_count",
+            "degraded",
+            "dry_run",
+            "lease",
+            "schema",
+        ] {
+            assert!(fields.iter().any(|name| name == field), "{field} is gone");
+        }
+    }
+}

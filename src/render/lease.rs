@@ -1,0 +1,107 @@
+//! Leases on a page.
+
+use jiff::Timestamp;
+
+use super::page::{Page, Role, nothing, paint};
+use super::{Human, words};
+use crate::contract::lease::{Lease, LeaseList, State, Verdict};
+
+impl Human for Lease {
+    fn page(&self, now: Timestamp) -> Page {
+        let mut fields = vec![
+            ("task", task(self)),
+            ("profile", paint(Role::Literal, self.profile.as_str())),
+            ("state", state(self, now)),
+            ("holder", holder(self)),
+            ("granted", words::ago(now, self.created_at)),
+            ("generation", self.generation.to_string()),
+            ("pool", optional(self.pool.as_deref())),
+            (
+                "workspace",
+                optional(self.workspace.as_ref().map(|path| path.as_str())),
+            ),
+        ];
+        if !self.labels.is_empty() {
+            fields.push(("labels", labels(self)));
+        }
+        Page::new().fields(&fields)
+    }
+}
+
+impl Human for LeaseList {
+    fn page(&self, now: Timestamp) -> Page {
+        table(&self.leases, now)
+    }
+}
+
+fn table(leases: &[Lease], now: Timestamp) -> Page {
+    let rows = leases
+        .iter()
+        .map(|lease| {
+            vec![
+                task(lease),
+                paint(Role::Literal, lease.profile.as_str()),
+                state(lease, now),
+                holder(lease),
+                words::ago(now, lease.bound_at.unwrap_or(lease.created_at)),
+                optional(lease.workspace.as_ref().map(|path| path.as_str())),
+            ]
+        })
+        .collect();
+    let columns = ["task", "profile", "state", "holder", "since", "workspace"];
+    let page = Page::new().table(&columns, rows, "no leases");
+    if leases.is_empty() {
+        return page;
+    }
+    let running = leases
+        .iter()
+        .filter(|lease| lease.state == State::Running)
+        .count();
+    page.gap().line(format!(
+        "{}: {running} running, {} reserved",
+        words::count(leases.len(), "lease"),
+        leases.len() - running
+    ))
+}
+
+fn task(lease: &Lease) -> String {
+    match &lease.task {
+        Some(task) => words::plain(task),
+        None if lease.details_lost => paint(Role::Warning, "details lost"),
+        None => nothing(),
+    }
+}
+
+fn state(lease: &Lease, now: Timestamp) -> String {
+    match (lease.verdict, lease.state) {
+        (Verdict::Alive, State::Running) => paint(Role::Good, "running"),
+        (Verdict::Alive | Verdict::Reserved, _) => match lease.expires_at {
+            Some(at) if at > now => {
+                let left = u64::try_from(at.as_second() - now.as_second()).unwrap_or(0);
+                format!("reserved for {}", words::span(left))
+            }
+            Some(_) => paint(Role::Warning, "reservation expired"),
+            None => "reserved".to_owned(),
+        },
+        (Verdict::Orphaned, _) => paint(Role::Warning, "orphaned"),
+        (Verdict::Dead, _) => paint(Role::Bad, "dead, reclaimed by the next choose"),
+        (Verdict::Unknown, _) => paint(Role::Warning, "unknown, keeps its slot"),
+    }
+}
+
+fn holder(lease: &Lease) -> String {
+    lease.pid.map_or_else(nothing, |pid| format!("pid {pid}"))
+}
+
+fn labels(lease: &Lease) -> String {
+    let pairs: Vec<_> = lease
+        .labels
+        .iter()
+        .map(|(name, value)| format!("{name}={}", words::plain(value)))
+        .collect();
+    pairs.join(" ")
+}
+
+fn optional(text: Option<&str>) -> String {
+    text.map_or_else(nothing, words::plain)
+}

@@ -1,0 +1,176 @@
+//! Profiles on a page.
+
+use jiff::Timestamp;
+
+use super::page::{Page, Role, nothing, paint};
+use super::{Human, quota, words};
+use crate::contract::profile::{Note, Profile, ProfileList, ProfileStatus, Removed};
+use crate::id::PoolId;
+use crate::registry::schema::SafetyPolicy;
+
+impl Human for ProfileList {
+    fn page(&self, _: Timestamp) -> Page {
+        let rows = self
+            .profiles
+            .iter()
+            .map(|profile| {
+                vec![
+                    paint(Role::Literal, profile.id.as_str()),
+                    profile.provider.to_string(),
+                    state(profile),
+                    pools(profile),
+                    profile.max_concurrent.to_string(),
+                    words::percent(profile.reserve_percent),
+                    profile.weight.to_string(),
+                    words::plain(profile.home.as_str()),
+                ]
+            })
+            .collect();
+        let columns = [
+            "profile", "provider", "state", "pools", "slots", "reserve", "weight", "home",
+        ];
+        let page = Page::new().table(&columns, rows, "no profiles yet");
+        if self.profiles.is_empty() {
+            page.next("agent-fleet profile add --help")
+        } else {
+            page
+        }
+    }
+}
+
+impl Human for Profile {
+    fn page(&self, _: Timestamp) -> Page {
+        Page::new().fields(&fields(self))
+    }
+}
+
+impl Human for Removed {
+    fn page(&self, _: Timestamp) -> Page {
+        Page::new()
+            .line(format!(
+                "removed the profile {}",
+                paint(Role::Literal, self.profile.as_str())
+            ))
+            .line(format!(
+                "its login was not touched: it is still in {}",
+                words::plain(self.home.as_str())
+            ))
+    }
+}
+
+impl Human for ProfileStatus {
+    fn page(&self, now: Timestamp) -> Page {
+        let mut lines = fields(&self.profile);
+        lines.push(("routing", routing(self, now)));
+        lines.push((
+            "leases",
+            format!(
+                "{} of {}",
+                self.active_leases,
+                words::count(self.profile.max_concurrent, "slot")
+            ),
+        ));
+        lines.push(("login", login(self, now)));
+        lines.push(("provisioned", provisioned(self)));
+        if let Some(cooldown) = &self.cooldown {
+            lines.push(("cooldown", note(cooldown, now)));
+        }
+        if let Some(drain) = &self.drain {
+            lines.push(("drain", note(drain, now)));
+        }
+        lines.push(("reading", quota::reading(&self.quota)));
+        Page::new()
+            .fields(&lines)
+            .gap()
+            .below(&quota::windows(&self.quota, now))
+    }
+}
+
+fn fields(profile: &Profile) -> Vec<(&'static str, String)> {
+    vec![
+        ("profile", paint(Role::Literal, profile.id.as_str())),
+        ("provider", profile.provider.to_string()),
+        ("state", state(profile)),
+        ("pools", pools(profile)),
+        ("slots", profile.max_concurrent.to_string()),
+        ("reserve", words::percent(profile.reserve_percent)),
+        ("weight", profile.weight.to_string()),
+        ("credential", profile.credential.word().to_owned()),
+        ("home", words::plain(profile.home.as_str())),
+    ]
+}
+
+fn state(profile: &Profile) -> String {
+    let enabled = if profile.enabled {
+        paint(Role::Good, "enabled")
+    } else {
+        paint(Role::Faint, "disabled")
+    };
+    match profile.safety_policy {
+        SafetyPolicy::Worker => enabled,
+        SafetyPolicy::ManualOnly | SafetyPolicy::DesktopShared => {
+            format!("{enabled}, {}", profile.safety_policy.word())
+        }
+    }
+}
+
+fn pools(profile: &Profile) -> String {
+    if profile.pools.is_empty() {
+        return nothing();
+    }
+    let names: Vec<_> = profile.pools.iter().map(PoolId::as_str).collect();
+    names.join(", ")
+}
+
+fn routing(status: &ProfileStatus, now: Timestamp) -> String {
+    let routeability = &status.routeability;
+    let mut text = if routeability.eligible {
+        format!(
+            "{} ({})",
+            paint(Role::Good, "eligible"),
+            routeability.reason
+        )
+    } else {
+        paint(Role::Bad, &routeability.reason)
+    };
+    if routeability.eligible && !status.profile.enabled {
+        text.push_str(", once it is enabled");
+    }
+    match routeability.retry_at {
+        Some(at) => format!("{text}, again {}", words::due(now, at)),
+        None => text,
+    }
+}
+
+fn login(status: &ProfileStatus, now: Timestamp) -> String {
+    let role = match status.auth_status.as_str() {
+        "logged_in" | "refreshable" | "api_key" => Role::Good,
+        "logged_out" => Role::Bad,
+        _ => Role::Warning,
+    };
+    let text = paint(role, &status.auth_status.replace('_', " "));
+    match status.login_expires_at {
+        Some(at) => format!("{text}, ends {}", words::due(now, at)),
+        None => text,
+    }
+}
+
+fn provisioned(status: &ProfileStatus) -> String {
+    match (&status.provision_reason, status.provisioned) {
+        (_, true) => paint(Role::Good, "yes"),
+        (Some(reason), false) => format!("{}: {}", paint(Role::Bad, "no"), words::plain(reason)),
+        (None, false) => paint(Role::Bad, "no"),
+    }
+}
+
+fn note(note: &Note, now: Timestamp) -> String {
+    let text = format!(
+        "{}, set {}",
+        paint(Role::Warning, &words::plain(&note.reason)),
+        words::ago(now, note.at)
+    );
+    match note.until {
+        Some(at) => format!("{text}, ends {}", words::due(now, at)),
+        None => text,
+    }
+}

@@ -1,0 +1,39 @@
+//! `contract`, `completions` and `man`: the program about itself.
+
+use crate::support::sandbox::Sandbox;
+
+#[test]
+fn contract_names_every_command_that_supervisors_type() {
+    let sandbox = Sandbox::new();
+    let answer = sandbox.run(["contract"]).success();
+    assert_eq!(answer["contract_version"], 1);
+    assert_eq!(answer["cli_version"], env!("CARGO_PKG_VERSION"));
+    assert_eq!(
+        answer["formats"],
+        serde_json::json!(["json", "toon", "human"])
+    );
+    let commands = answer["commands"].as_object().expect("a map");
+    assert_eq!(
+        commands["atomic_choose"],
+        "lease choose --pool <pool> --task <task> --workspace <path>"
+    );
+    assert_eq!(commands.len(), 16);
+}
+
+#[test]
+fn completions_and_manual_pages_are_made_for_every_command() {
+    let sandbox = Sandbox::new();
+    for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
+        let ran = sandbox.run(["completions", shell]);
+        assert_eq!(ran.status, 0, "{ran:?}");
+        assert!(ran.stdout.contains("completions"), "{shell}: {ran:?}");
+    }
+    let page = sandbox.run(["man"]);
+    assert!(page.stdout.contains(".TH agent-fleet 1"), "{page:?}");
+    let page = sandbox.run(["man", "completions"]);
+    assert!(
+        page.stdout.contains("agent\\-fleet\\-completions"),
+        "{page:?}"
+    );
+    sandbox.run(["man", "no-such-command"]).refused("not_found");
+}
