@@ -15,3 +15,4 @@ pub mod secret;
 pub mod snapshot;
 pub mod store;
 pub mod sys;
+pub mod worker;
