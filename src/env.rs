@@ -38,6 +38,10 @@ pub const GENERATION: &str = "AGENT_FLEET_GENERATION";
 pub const TURN_END: &str = "AGENT_FLEET_TURN_END";
 /// Set in a worker: a maildir that gets a copy of each of its lease's events.
 pub const EVENTS: &str = "AGENT_FLEET_EVENTS";
+/// Set by Claude in its hooks: its own pid.
+pub const CLAUDE_PID: &str = "CLAUDE_PID";
+/// Set for the person's own status line command, so that one that leads back to us ends there.
+pub const IN_STATUSLINE: &str = "AGENT_FLEET_IN_STATUSLINE";
 /// Prefix of the labels given to exec with `--label`.
 pub const LABEL_PREFIX: &str = "AGENT_FLEET_LABEL_";
 /// Tests only: moves the clock (see `clock`).

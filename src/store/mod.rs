@@ -7,6 +7,8 @@ pub mod append;
 pub mod crash;
 pub mod directory;
 pub mod lock;
+pub mod maildir;
 pub mod read;
 pub mod replace;
 pub mod seal;
+pub mod touch;

@@ -60,6 +60,13 @@ pub fn create(path: impl AsRef<Path>, bytes: &[u8]) -> io::Result<()> {
     file.write_all(bytes)
 }
 
+/// Gives a file another name in the same file system, replacing what had it. Not synced.
+pub fn rename(from: impl AsRef<Path>, to: impl AsRef<Path>) -> Result<()> {
+    let from = from.as_ref();
+    #[expect(clippy::disallowed_methods, reason = "renames belong here")]
+    fs::rename(from, to).map_err(|error| Error::io("rename", from, &error))
+}
+
 /// Makes renames and removals in a directory survive a power cut.
 pub fn sync_directory(path: &Path) -> Result<()> {
     File::open(path)

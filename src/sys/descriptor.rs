@@ -4,7 +4,10 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{FromRawFd as _, IntoRawFd as _, OwnedFd, RawFd};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{FdFlags, fcntl_dupfd_cloexec, fcntl_setfd};
+
+use crate::clock::Deadline;
 
 /// Descriptors that are handed on get numbers from here, out of the way of shells and runtimes.
 const HIGH: RawFd = 100;
@@ -49,6 +52,36 @@ pub fn close_inherited() {
             drop(unsafe { OwnedFd::from_raw_fd(fd) });
         }
     }
+}
+
+/// Standard input up to its end, `limit` bytes or the deadline, whichever comes first; empty when it is a
+/// terminal. A caller that never closes its end cannot make this wait.
+pub fn read_input(limit: usize, deadline: &Deadline) -> Vec<u8> {
+    let input = rustix::stdio::stdin();
+    let mut bytes = Vec::new();
+    if rustix::termios::isatty(input) {
+        return bytes;
+    }
+    let mut chunk = [0; 64 << 10];
+    while bytes.len() < limit {
+        let left = deadline.left();
+        let timeout = Timespec {
+            tv_sec: i64::try_from(left.as_secs()).unwrap_or(i64::MAX),
+            tv_nsec: i64::from(left.subsec_nanos()),
+        };
+        let mut watched = [PollFd::from_borrowed_fd(input, PollFlags::IN)];
+        match poll(&mut watched, Some(&timeout)) {
+            Ok(1..) => {}
+            Err(rustix::io::Errno::INTR) => continue,
+            Ok(0) | Err(_) => break,
+        }
+        match rustix::io::read(input, &mut chunk) {
+            Err(rustix::io::Errno::INTR) => {}
+            Ok(0) | Err(_) => break,
+            Ok(count) => bytes.extend_from_slice(chunk.get(..count).unwrap_or_default()),
+        }
+    }
+    bytes
 }
 
 #[expect(unsafe_code, reason = "probing a descriptor number that may be closed")]

@@ -6,4 +6,5 @@ pub mod descriptor;
 pub mod exec;
 pub mod filesystem;
 pub mod process;
+pub mod shell;
 pub mod spawn;

@@ -2,11 +2,16 @@
 //!
 //! Used for external quota readers, for `git worktree`-free checks of CLIs (`--version`) and for provider
 //! commands in throw-away homes. Never for a provider on a live home: those are started by `exec` alone.
+//!
+//! A program runs in a process group of its own, which is killed as a whole at the deadline. A child that it
+//! leaves behind with our pipes open delays nothing beyond the deadline.
 
 use std::ffi::OsString;
 use std::io::{self, Read as _, Write as _};
+use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{self, Receiver};
 use std::time::Duration;
 
 use crate::clock::Deadline;
@@ -40,7 +45,7 @@ pub struct Ended {
 /// Most output kept of one stream, in bytes.
 pub const OUTPUT_LIMIT: u64 = 4 << 20;
 
-/// Runs a program to its end. At the deadline it is killed and `TimedOut` is returned.
+/// Runs a program to its end. At the deadline its process group is killed and `TimedOut` is returned.
 #[expect(
     clippy::disallowed_methods,
     reason = "this is where helper processes start"
@@ -58,7 +63,8 @@ pub fn run(program: &Program, deadline: &Deadline) -> io::Result<Ended> {
         )
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
+        .stderr(Stdio::piped())
+        .process_group(0);
     if let Some(directory) = &program.directory {
         command.current_dir(directory);
     }
@@ -78,27 +84,89 @@ pub fn run(program: &Program, deadline: &Deadline) -> io::Result<Ended> {
             break status;
         }
         if !deadline.pause(Duration::from_millis(5)) {
-            child.kill()?;
+            kill_group(&child);
             child.wait()?;
             return Err(io::ErrorKind::TimedOut.into());
         }
     };
-    let join = |thread: std::thread::JoinHandle<Vec<u8>>| thread.join().unwrap_or_default();
     drop(writer);
+    // The program itself has ended; only something that it left behind can still hold the streams open.
+    let rest = |stream: Receiver<Vec<u8>>| {
+        stream
+            .recv_timeout(deadline.left().max(Duration::from_millis(5)))
+            .map_err(|_| io::Error::from(io::ErrorKind::TimedOut))
+    };
+    let ended = rest(stdout).and_then(|stdout| Ok((stdout, rest(stderr)?)));
+    if ended.is_err() {
+        kill_group(&child);
+    }
+    let (stdout, stderr) = ended?;
     Ok(Ended {
         status: status.code(),
-        stdout: join(stdout),
-        stderr: join(stderr),
+        stdout,
+        stderr,
     })
 }
 
-fn collect(stream: Option<impl io::Read + Send + 'static>) -> std::thread::JoinHandle<Vec<u8>> {
+fn kill_group(child: &Child) {
+    use rustix::process::{Pid, Signal, kill_process_group};
+    // A group that is gone already is what we want.
+    if let Some(group) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
+        let _ = kill_process_group(group, Signal::KILL);
+    }
+}
+
+fn collect(stream: Option<impl io::Read + Send + 'static>) -> Receiver<Vec<u8>> {
+    let (sender, receiver) = mpsc::channel();
     std::thread::spawn(move || {
         let mut bytes = Vec::new();
         if let Some(stream) = stream {
             // What arrived before a read error is still worth reporting.
             drop(stream.take(OUTPUT_LIMIT).read_to_end(&mut bytes));
         }
-        bytes
-    })
+        // Nobody waits for it any more after the deadline.
+        drop(sender.send(bytes));
+    });
+    receiver
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Program, run};
+    use crate::clock::Clock;
+    use std::io::ErrorKind;
+    use std::time::{Duration, Instant};
+
+    fn shell(script: &str, limit: Duration) -> std::io::Result<super::Ended> {
+        let program = Program {
+            path: "/bin/sh".into(),
+            arguments: vec!["-c".into(), script.into()],
+            input: b"in".to_vec(),
+            ..Program::default()
+        };
+        run(&program, &Clock::real().deadline(limit))
+    }
+
+    #[test]
+    fn input_output_and_status_come_back() {
+        let ended = shell("cat; echo oops >&2; exit 3", Duration::from_secs(10)).unwrap();
+        assert_eq!(
+            (
+                ended.status,
+                ended.stdout.as_slice(),
+                ended.stderr.as_slice()
+            ),
+            (Some(3), b"in".as_slice(), b"oops\n".as_slice())
+        );
+    }
+
+    #[test]
+    fn the_deadline_holds_against_a_child_left_behind() {
+        let began = Instant::now();
+        for script in ["sleep 30", "sleep 30 &", "sleep 30 & exit 0"] {
+            let error = shell(script, Duration::from_millis(100)).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::TimedOut, "{script}");
+        }
+        assert!(began.elapsed() < Duration::from_secs(10));
+    }
 }

@@ -1,0 +1,127 @@
+//! Folding evidence into state: new lines move session mappings and the provider's snapshot forward.
+//!
+//! A fold runs under the provider's snapshot lock. Everything it does may be done twice: when it dies
+//! between the mappings and the snapshot, the next fold reads the same lines again and changes nothing.
+
+use camino::Utf8Path;
+
+use super::evidence::{self, Event};
+use super::session::{self, Granted};
+use crate::clock::Clock;
+use crate::error::Result;
+use crate::id::ProviderKind;
+use crate::store::directory;
+use crate::store::replace::rename;
+
+/// How long a rotated file may still be written to by those who had it open, in seconds.
+const LINGER: i64 = 60;
+
+/// Whether there is evidence beyond what was folded: one `stat`.
+pub fn is_due(state: &Utf8Path, provider: ProviderKind, folded: u64) -> bool {
+    let size = std::fs::metadata(evidence::path(state, provider)).map_or(0, |file| file.len());
+    size != folded
+}
+
+/// Reads everything beyond `folded`, moves session mappings, hands each event to `each`, and returns the
+/// new offset. Rotates a file that has grown beyond [`evidence::ROTATE_AT`], and folds rotated files for
+/// the last time. The caller holds the provider's snapshot lock and saves the offset.
+pub fn advance(
+    state: &Utf8Path,
+    clock: &Clock,
+    provider: ProviderKind,
+    folded: u64,
+    granted: &dyn Fn(&str, u64) -> Option<Granted>,
+    each: &mut dyn FnMut(&Event),
+) -> Result<u64> {
+    let mut take = |events: &[Event]| -> Result<()> {
+        for event in events {
+            session::apply(state, provider, event, granted)?;
+            each(event);
+        }
+        Ok(())
+    };
+    for old in evidence::rotated(state, provider) {
+        if clock.now().as_second().saturating_sub(old.since) >= LINGER {
+            take(&evidence::read_from(&old.path, old.offset)?.0)?;
+            directory::remove_file(&old.path)?;
+        }
+    }
+    let path = evidence::path(state, provider);
+    let (events, end) = evidence::read_from(&path, folded)?;
+    take(&events)?;
+    if end < evidence::ROTATE_AT {
+        return Ok(end);
+    }
+    rename(&path, evidence::rotated_path(state, provider, end))?;
+    Ok(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{advance, is_due};
+    use crate::clock::Clock;
+    use crate::id::ProviderKind::Codex;
+    use crate::snapshot::evidence::Kind::{SessionStart, Stop};
+    use crate::snapshot::evidence::tests::event;
+    use crate::snapshot::evidence::{self, ROTATE_AT, append};
+    use crate::snapshot::session;
+    use camino::Utf8Path;
+
+    fn fold(state: &Utf8Path, clock: &Clock, folded: u64) -> (u64, Vec<u64>) {
+        let mut seen = Vec::new();
+        let end = advance(state, clock, Codex, folded, &|_, _| None, &mut |event| {
+            seen.push(event.boot);
+        });
+        (end.unwrap(), seen)
+    }
+
+    #[test]
+    fn each_event_is_folded_once_and_moves_its_mapping() {
+        let directory = tempfile::tempdir().unwrap();
+        let state = Utf8Path::from_path(directory.path()).unwrap();
+        let clock = Clock::real();
+        assert!(!is_due(state, Codex, 0));
+        append(state, Codex, &event("a", SessionStart, 1, 1)).unwrap();
+        assert!(is_due(state, Codex, 0));
+        let (end, seen) = fold(state, &clock, 0);
+        assert_eq!(seen, [1]);
+        assert!(!is_due(state, Codex, end));
+        append(state, Codex, &event("a", Stop, 1, 2)).unwrap();
+        assert_eq!(fold(state, &clock, end).1, [2]);
+        let record = session::require(state, &"a".parse().unwrap()).unwrap();
+        assert_eq!(record.session.session_event_seq, 1);
+    }
+
+    #[test]
+    fn what_a_late_writer_adds_to_a_rotated_file_is_folded_before_it_goes() {
+        let directory = tempfile::tempdir().unwrap();
+        let state = Utf8Path::from_path(directory.path()).unwrap();
+        let clock = Clock::real();
+        let line = event("a", Stop, 1, 1).line().unwrap();
+        let count = ROTATE_AT / (line.len() as u64 + 2) + 1;
+        let file = evidence::path(state, Codex);
+        std::fs::create_dir(file.parent().unwrap()).unwrap();
+        let bulk = format!("\n{line}\n").repeat(usize::try_from(count).unwrap());
+        crate::store::replace::create(&file, bulk.as_bytes()).unwrap();
+        let (end, seen) = fold(state, &clock, 0);
+        assert_eq!((end, seen.len() as u64), (0, count));
+        assert!(!file.exists());
+        let rotated = evidence::rotated(state, Codex);
+        assert_eq!(rotated.len(), 1);
+        let late = event("a", SessionStart, 1, 2).line().unwrap();
+        crate::store::append::line(&rotated[0].path, &late).unwrap();
+        assert_eq!(
+            fold(state, &clock, 0).1,
+            [0; 0],
+            "folded before writers are gone"
+        );
+        let later = Clock::moved("+61");
+        assert_eq!(fold(state, &later, 0).1, [2]);
+        assert!(evidence::rotated(state, Codex).is_empty());
+        assert!(
+            session::load(state, &"a".parse().unwrap())
+                .unwrap()
+                .is_some()
+        );
+    }
+}
