@@ -8,6 +8,7 @@ pub mod env;
 pub mod error;
 pub mod id;
 pub mod identity;
+pub mod lease;
 pub mod provider;
 pub mod quota;
 pub mod registry;

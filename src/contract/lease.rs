@@ -82,6 +82,36 @@ pub enum State {
 /// The answer of `lease list`.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct LeaseList {
-    /// Sorted by task, then generation.
+    /// Sorted by task.
     pub leases: Vec<Lease>,
+    /// Records that cannot be read; each keeps its slot until it is settled.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub damaged: Vec<DamagedLease>,
+}
+
+/// A lease record whose checksum fails.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct DamagedLease {
+    /// Its number in the table.
+    pub record: u32,
+    /// The profile it counts against, where its name can still be read.
+    pub profile: Option<ProfileId>,
+    /// The task it seems to belong to, where its details still name it.
+    pub task: Option<String>,
+    /// The table.
+    #[schemars(with = "String")]
+    pub path: Utf8PathBuf,
+    /// The command that removes it.
+    pub settle: String,
+}
+
+/// The answer of `lease release`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct LeaseReleased {
+    /// Whose slot is free; `null` when a damaged record did not name it.
+    pub profile: Option<ProfileId>,
+    /// Always true.
+    pub released: bool,
+    /// Which task; `null` when a damaged record did not name it.
+    pub task: Option<String>,
 }

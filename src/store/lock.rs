@@ -313,6 +313,32 @@ impl Guard {
     }
 }
 
+/// Opens the empty file of a lifetime lock read-only, creating it 0600; close-on-exec, links not followed.
+pub fn open_lifetime(path: &Utf8Path) -> io::Result<File> {
+    use rustix::fs::{Mode as Permissions, OFlags, open};
+    let flags = OFlags::RDONLY | OFlags::CREATE | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+    let permissions = Permissions::RUSR | Permissions::WUSR;
+    Ok(open(path.as_std_path(), flags, permissions)?.into())
+}
+
+/// Locks an open file if nobody else holds it; true when it did.
+pub fn try_flock(file: &File, mode: Mode) -> io::Result<bool> {
+    let outcome = match mode {
+        Mode::Shared => FileExt::try_lock_shared(file),
+        Mode::Exclusive => FileExt::try_lock(file),
+    };
+    match outcome {
+        Ok(()) => Ok(true),
+        Err(TryLockError::WouldBlock) => Ok(false),
+        Err(TryLockError::Error(error)) => Err(error),
+    }
+}
+
+/// Unlocks an open file for every descriptor that shares it.
+pub fn unlock(file: &File) -> io::Result<()> {
+    FileExt::unlock(file)
+}
+
 impl Drop for Guard {
     fn drop(&mut self) {
         let Some(file) = &self.file else { return };

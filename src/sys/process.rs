@@ -79,6 +79,13 @@ pub fn pid_namespace() -> io::Result<u64> {
         .map_err(|_| io::Error::other(format!("cannot parse pid namespace `{text}`")))
 }
 
+/// True when `/proc` was mounted in this process's pid namespace, so that pids in it are ours.
+#[cfg(target_os = "linux")]
+pub fn proc_shows_us() -> bool {
+    fs::read_link("/proc/self")
+        .is_ok_and(|link| link.to_str() == Some(std::process::id().to_string().as_str()))
+}
+
 /// The executable of a process; a replaced binary keeps its old path, without the kernel's ` (deleted)`.
 #[cfg(target_os = "linux")]
 pub fn executable(pid: u32) -> Option<PathBuf> {
@@ -128,6 +135,9 @@ mod other {
     pub fn pid_namespace() -> io::Result<u64> {
         unsupported()
     }
+    pub fn proc_shows_us() -> bool {
+        false
+    }
     pub fn executable(_: u32) -> Option<PathBuf> {
         None
     }
@@ -137,7 +147,7 @@ mod other {
     }
 }
 #[cfg(not(target_os = "linux"))]
-pub use other::{boot_id, executable, pid_namespace, status, wait_end};
+pub use other::{boot_id, executable, pid_namespace, proc_shows_us, status, wait_end};
 
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
