@@ -140,6 +140,7 @@ fn leases_are_a_table_with_a_total() {
             lease("review", "claude-2", State::Reserved, Verdict::Reserved),
             lease("old", "claude-2", State::Running, Verdict::Orphaned),
         ],
+        damaged: Vec::new(),
     };
     assert_eq!(
         page(&answer),
@@ -152,7 +153,13 @@ old  claude-2  orphaned  pid 4242  2 min ago  /home/me/repo
 3 leases: 2 running, 1 reserved
 "
     );
-    assert_eq!(page(&LeaseList { leases: Vec::new() }), "no leases\n");
+    assert_eq!(
+        page(&LeaseList {
+            leases: Vec::new(),
+            damaged: Vec::new()
+        }),
+        "no leases\n"
+    );
 }
 
 #[test]

@@ -1,6 +1,9 @@
-//! What choosing reads: the compiled registry, and one line per profile with everything known of it.
+//! The only thing that choosing reads: the compiled registry, one line per profile with everything known of
+//! it, and the evidence that moves both forward.
 
+pub mod durable;
 pub mod evidence;
 pub mod fold;
 pub mod profile;
+pub mod provider;
 pub mod session;

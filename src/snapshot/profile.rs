@@ -10,6 +10,7 @@ use crate::sys::filesystem::Identity;
 
 /// Facts that must survive: kept in `state/profiles/<profile>.json`, mirrored in the snapshot.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Durable {
     /// The account that this profile is, once it has been proved.
     pub pinned: Option<Pinned>,
@@ -21,9 +22,6 @@ pub struct Durable {
     pub billing_block: Option<Note>,
     /// A cooldown that lasts longer than an hour.
     pub cooldown: Option<Cooldown>,
-    /// Fields written by a newer version, kept as they are.
-    #[serde(flatten)]
-    pub unknown: serde_json::Map<String, serde_json::Value>,
 }
 
 /// A reason with its time.
@@ -74,19 +72,28 @@ pub struct Proof {
 
 /// When and why a fetch may not be repeated yet.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Poll {
     /// Earliest next fetch.
     pub next_at: Option<Timestamp>,
+    /// When the last fetch ended.
+    pub last_at: Option<Timestamp>,
+    /// Digest of the login it was made with; another login may be asked about at once.
+    pub digest: Option<String>,
     /// Failures in a row.
     pub failures: u32,
     /// What the last failure was, as a reason word.
     pub reason: Option<String>,
 }
 
+/// The name under which a provider's base CLI login stands in the snapshot; no profile id has an `@`.
+pub const BASE: &str = "@base";
+
 /// One line of a provider's snapshot.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct ProfileState {
-    /// Whose; anchors use `@base`.
+    /// Whose; the base CLI login is [`BASE`].
     pub profile: String,
     /// Mirror of the durable file.
     pub durable: Durable,
@@ -114,13 +121,7 @@ impl ProfileState {
     pub fn named(name: &str) -> Self {
         Self {
             profile: name.to_owned(),
-            durable: Durable::default(),
-            proof: None,
-            reading: None,
-            cooldown: None,
-            login_expires_at: None,
-            auth_broken: None,
-            poll: Poll::default(),
+            ..Self::default()
         }
     }
 }

@@ -3,7 +3,7 @@
 //! A lock is an `flock` (through fs4) on a file under `state/locks` that is never deleted or replaced. The
 //! kernel releases it when its holder dies, so there is no stale-lock protocol. The file's body names the
 //! exclusive holder, for people and for the maintenance check. Locks are taken in the order of [`Name`];
-//! `Fetch` and `Start` are held with no other. A debug assertion keeps the order per thread.
+//! `Fetch` and `Start` are taken with no other held; only `Snapshot` may follow a `Fetch`. A debug assertion keeps the order per thread.
 //!
 //! Limits: `flock` is advisory and per open file; network file systems are refused, not trusted.
 
@@ -58,6 +58,14 @@ impl Name {
 
     fn alone(&self) -> bool {
         matches!(self, Self::Fetch(_) | Self::Start(_))
+    }
+
+    /// Whether `next` may be taken while this lock is held.
+    fn admits(&self, next: &Self) -> bool {
+        // A fetch writes down its result before it lets go, or the next waiter would fetch again. Nobody
+        // waits for a fetch while holding anything, so this cannot close a circle.
+        let result = matches!((self, next), (Self::Fetch(_), Self::Snapshot(_)));
+        result || (self < next && !self.alone())
     }
 }
 
@@ -179,7 +187,7 @@ impl Locks {
     /// Takes a lock if it is free now.
     pub fn try_take(&self, name: Name, mode: Mode) -> Result<Option<Guard>> {
         HELD.with_borrow(|held| {
-            let below = held.iter().all(|other| *other < name && !other.alone());
+            let below = held.iter().all(|other| other.admits(&name));
             debug_assert!(
                 below && (held.is_empty() || !name.alone()),
                 "{name:?} taken while holding {held:?}"
