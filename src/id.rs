@@ -210,7 +210,7 @@ impl ProviderKind {
     pub const ALL: [Self; 3] = [Self::Claude, Self::Codex, Self::Scripted];
 
     /// The name in the registry, on the command line and in paths.
-    pub fn name(self) -> &'static str {
+    pub const fn name(self) -> &'static str {
         match self {
             Self::Claude => "claude",
             Self::Codex => "codex",

@@ -6,4 +6,5 @@ pub mod evidence;
 pub mod fold;
 pub mod profile;
 pub mod provider;
+pub mod registry;
 pub mod session;

@@ -26,6 +26,36 @@ pub const TEMPORARY_PREFIX: &str = ".tmp-";
 pub fn replace(path: impl AsRef<Path>, bytes: &[u8], durability: Durability) -> Result<()> {
     let path = path.as_ref();
     let failed = |error: io::Error| Error::io("write", path, &error);
+    let (file, directory) = temporary(path, bytes, durability)?;
+    file.persist(path).map_err(|error| failed(error.error))?;
+    crash_point!("replace.renamed");
+    if durability == Durability::Durable {
+        sync_directory(directory)?;
+        crash_point!("replace.durable");
+    }
+    Ok(())
+}
+
+/// Creates `path` with `bytes`, 0600, whole and durable; false, and nothing touched, when there is one.
+pub fn establish(path: impl AsRef<Path>, bytes: &[u8]) -> Result<bool> {
+    let path = path.as_ref();
+    let (file, directory) = temporary(path, bytes, Durability::Durable)?;
+    match file.persist_noclobber(path) {
+        Ok(_) => {}
+        Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => return Ok(false),
+        Err(error) => return Err(Error::io("write", path, &error.error)),
+    }
+    crash_point!("establish.linked");
+    sync_directory(directory)?;
+    Ok(true)
+}
+
+fn temporary<'a>(
+    path: &'a Path,
+    bytes: &[u8],
+    durability: Durability,
+) -> Result<(tempfile::NamedTempFile, &'a Path)> {
+    let failed = |error: io::Error| Error::io("write", path, &error);
     let directory = path
         .parent()
         .ok_or_else(|| Error::internal(format!("`{}` has no directory", path.display())))?;
@@ -39,13 +69,7 @@ pub fn replace(path: impl AsRef<Path>, bytes: &[u8], durability: Durability) -> 
         file.as_file().sync_all().map_err(failed)?;
         crash_point!("replace.synced");
     }
-    file.persist(path).map_err(|error| failed(error.error))?;
-    crash_point!("replace.renamed");
-    if durability == Durability::Durable {
-        sync_directory(directory)?;
-        crash_point!("replace.durable");
-    }
-    Ok(())
+    Ok((file, directory))
 }
 
 /// Creates `path` with `bytes`, 0600; refuses with `AlreadyExists` in the io error when there is one.
@@ -98,7 +122,7 @@ pub fn sweep(directory: &Path, clock: &crate::clock::Clock) {
 
 #[cfg(test)]
 mod tests {
-    use super::{Durability, create, replace};
+    use super::{Durability, create, establish, replace};
     use std::os::unix::fs::PermissionsExt as _;
 
     #[test]
@@ -117,6 +141,16 @@ mod tests {
             1,
             "a temporary file stayed"
         );
+    }
+
+    #[test]
+    fn establish_never_overwrites_and_leaves_no_temporary_file() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("a");
+        assert!(establish(&path, b"one").unwrap());
+        assert!(!establish(&path, b"two").unwrap());
+        assert_eq!(std::fs::read(&path).unwrap(), b"one");
+        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1);
     }
 
     #[test]
