@@ -3,4 +3,5 @@
 mod cli_contract;
 mod cli_output;
 mod pages;
+mod scripted_agent;
 mod support;

@@ -11,6 +11,7 @@ mod contract;
 mod format;
 mod man;
 mod output;
+mod scripted_agent;
 mod usage;
 mod version;
 
@@ -117,6 +118,9 @@ enum Command {
     Contract(contract::ContractArguments),
     /// Print the manual page of the program or of one command
     Man(man::ManArguments),
+    /// The built-in provider's agent; started by exec, not by people
+    #[command(name = scripted_agent::VERB, hide = true)]
+    ScriptedAgent(scripted_agent::AgentArguments),
     /// Version of the program and of its contract
     Version(version::VersionArguments),
 }
@@ -194,6 +198,7 @@ fn dispatch(app: &App, command: Command) -> Result<Outcome> {
         Command::Completions(arguments) => completions::run(&arguments),
         Command::Contract(arguments) => contract::run(app, &arguments),
         Command::Man(arguments) => man::run(&arguments),
+        Command::ScriptedAgent(arguments) => Ok(scripted_agent::run(app, &arguments)),
         Command::Version(arguments) => version::run(app, arguments),
     }
 }

@@ -4,6 +4,8 @@
 //! environment and parsers are pure; only `home` touches files and only `http` opens sockets. Nothing in
 //! here writes, copies or refreshes a credential.
 
+pub mod scripted;
+
 use std::ffi::OsString;
 use std::path::PathBuf;
 

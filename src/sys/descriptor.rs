@@ -31,21 +31,7 @@ pub fn survive_exec(file: File) -> io::Result<RawFd> {
     reason = "only a raw close can reach inherited descriptors"
 )]
 pub fn close_inherited() {
-    let Ok(entries) = std::fs::read_dir("/proc/self/fd").or_else(|_| std::fs::read_dir("/dev/fd"))
-    else {
-        return;
-    };
-    let inherited: Vec<RawFd> = entries
-        .flatten()
-        .filter_map(|entry| {
-            entry
-                .file_name()
-                .to_str()
-                .and_then(|name| name.parse().ok())
-        })
-        .filter(|fd| *fd > 2)
-        .collect();
-    for fd in inherited {
+    for fd in open_descriptors() {
         // The listing's own descriptor is closed by now and would be closed twice.
         if rustix::io::fcntl_getfd(unsafe_borrow(fd)).is_ok() {
             // SAFETY: nothing in this process owns descriptors above 2 yet, by the contract of this function.
@@ -84,8 +70,48 @@ pub fn read_input(limit: usize, deadline: &Deadline) -> Vec<u8> {
     bytes
 }
 
+/// Runs `body` while no child can inherit the descriptors from 3 up that this process was started with.
+///
+/// For the scripted agent's tools: the real CLIs do not pass the witness of a lease on to tools either.
+pub fn withheld<T>(body: impl FnOnce() -> T) -> T {
+    let passed: Vec<RawFd> = open_descriptors()
+        .into_iter()
+        .filter(|fd| {
+            rustix::io::fcntl_getfd(unsafe_borrow(*fd))
+                .is_ok_and(|flags| !flags.contains(FdFlags::CLOEXEC))
+        })
+        .collect();
+    let mark = |flags: FdFlags| {
+        for fd in &passed {
+            // A descriptor that was closed meanwhile cannot be inherited either.
+            let _ = fcntl_setfd(unsafe_borrow(*fd), flags);
+        }
+    };
+    mark(FdFlags::CLOEXEC);
+    let result = body();
+    mark(FdFlags::empty());
+    result
+}
+
+fn open_descriptors() -> Vec<RawFd> {
+    let Ok(entries) = std::fs::read_dir("/proc/self/fd").or_else(|_| std::fs::read_dir("/dev/fd"))
+    else {
+        return Vec::new();
+    };
+    entries
+        .flatten()
+        .filter_map(|entry| {
+            entry
+                .file_name()
+                .to_str()
+                .and_then(|name| name.parse().ok())
+        })
+        .filter(|fd| *fd > 2)
+        .collect()
+}
+
 #[expect(unsafe_code, reason = "probing a descriptor number that may be closed")]
 fn unsafe_borrow<'a>(fd: RawFd) -> std::os::fd::BorrowedFd<'a> {
-    // SAFETY: used for one F_GETFD, which reports EBADF for a closed number.
+    // SAFETY: used for one F_GETFD or F_SETFD, which reports EBADF for a closed number.
     unsafe { std::os::fd::BorrowedFd::borrow_raw(fd) }
 }

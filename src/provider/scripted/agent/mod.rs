@@ -1,0 +1,130 @@
+//! The scripted agent: this program under its hidden verb, behaving as the real CLIs do where it matters.
+//!
+//! Same as they: it refreshes a login that is about to expire, and a refresh token is good once; hooks run
+//! as children with its descriptors, as Codex's do, and tools without them; a settings file or a variable
+//! can move it to another account; a resumed conversation must be in this home; SIGTERM just ends it.
+//! Without `-p` it takes each line of standard input as a prompt, as a terminal session would.
+
+mod hooks;
+mod login;
+mod output;
+mod turn;
+
+use std::ffi::{OsStr, OsString};
+use std::io::{self, BufRead as _, IsTerminal as _, Read as _};
+use std::path::Path;
+
+use camino::Utf8PathBuf;
+use serde_json::json;
+
+use self::output::Output;
+use self::turn::Agent;
+use super::{DEFAULT_HOME, HOME_VARIABLE, grammar, home};
+use crate::env::{Context, expand};
+use crate::error::{Error, Result, code};
+
+/// Runs the agent; what it returns is the exit status.
+pub fn run(context: &Context, arguments: &[OsString]) -> u8 {
+    let outcome = match arguments.split_first() {
+        Some((word, rest)) if word == grammar::LOGIN => agent_home(context)
+            .and_then(|home| login::command(context, &home, rest))
+            .map(|message| {
+                Output::new(false).say(&message);
+                0
+            }),
+        _ => converse(context, arguments),
+    };
+    outcome.unwrap_or_else(|error| {
+        Output::new(false).fail(&error.message);
+        1
+    })
+}
+
+fn agent_home(context: &Context) -> Result<Utf8PathBuf> {
+    match context.variables.raw(HOME_VARIABLE) {
+        Some(path) => expand(HOME_VARIABLE, Path::new(path), &context.roots.home),
+        None => Ok(context.roots.home.join(DEFAULT_HOME)),
+    }
+}
+
+fn converse(context: &Context, arguments: &[OsString]) -> Result<u8> {
+    let parsed = grammar::parse(arguments)?;
+    if let Some(second) = parsed.words.get(1) {
+        return Err(Error::new(
+            code::USAGE,
+            format!("one prompt is taken, not also `{}`", second.display()),
+        ));
+    }
+    let home = agent_home(context)?;
+    if !home.is_dir() {
+        return Err(Error::new(
+            code::NOT_FOUND,
+            format!("{HOME_VARIABLE} points to `{home}`, but that path does not exist"),
+        ));
+    }
+    let text = |value: &OsStr| value.to_string_lossy().into_owned();
+    let resumed = parsed.value("--resume").map(text);
+    let session = resumed
+        .clone()
+        .or_else(|| parsed.value("--session-id").map(text))
+        .unwrap_or_else(|| uuid::Uuid::new_v4().to_string());
+    let known = home::transcript_path(&home, &session)
+        .ok_or_else(|| Error::new(code::USAGE, format!("`{session}` is not a session id")))?
+        .is_file();
+    if resumed.is_some() && !known {
+        return Err(Error::new(
+            code::NOT_FOUND,
+            format!("No conversation found with session ID: {session}"),
+        ));
+    }
+    let output = Output::new(parsed.value("--output-format") == Some(OsStr::new("stream-json")));
+    let source = if resumed.is_some() {
+        "resume"
+    } else {
+        "startup"
+    };
+    output.event(&json!({
+        "type": "system", "subtype": "init", "session_id": session, "source": source,
+        "model": parsed.value("--model").map(text),
+    }));
+    let mut agent = Agent::new(context, home, session, output, arguments)?;
+    let mut prompt = parsed.words.first().map(|word| text(word));
+    if parsed.has("--print") {
+        let prompt = match prompt {
+            Some(prompt) => prompt,
+            None => all_of_stdin()?,
+        };
+        let status = agent.start(source).turn(&prompt).unwrap_or(0);
+        return Ok(agent.end(status));
+    }
+    agent.start(source);
+    let asks = io::stdin().is_terminal();
+    let mut lines = io::stdin().lock().lines();
+    loop {
+        if let Some(prompt) = prompt.take()
+            && let Some(status) = agent.turn(&prompt)
+        {
+            return Ok(agent.end(status));
+        }
+        if asks {
+            Output::prompt();
+        }
+        match lines.next() {
+            Some(line) => prompt = Some(line.map_err(|error| stdin_failed(&error))?),
+            None => return Ok(agent.end(0)),
+        }
+    }
+}
+
+fn all_of_stdin() -> Result<String> {
+    let mut bytes = Vec::new();
+    io::stdin()
+        .lock()
+        .read_to_end(&mut bytes)
+        .map_err(|error| stdin_failed(&error))?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+fn stdin_failed(error: &io::Error) -> Error {
+    Error::io("read", "/dev/stdin", error)
+}

@@ -1,0 +1,377 @@
+//! One conversation: its transcript, its hooks, and the turns that follow scripts.
+
+use std::ffi::OsString;
+use std::fs::OpenOptions;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use camino::Utf8PathBuf;
+use jiff::{SignedDuration, Timestamp};
+use serde_json::{Map, Value, json};
+
+use super::super::account::AccountFile;
+use super::super::home;
+use super::super::script::{self, Instruction, Limit};
+use super::super::server::{Server, Turn};
+use super::output::Output;
+use super::{hooks, login};
+use crate::env::Context;
+use crate::error::{Error, Result, code};
+use crate::secret::Secret;
+use crate::store::directory;
+use crate::sys::descriptor;
+
+/// How long a tool may take.
+const TOOL_LIMIT: Duration = Duration::from_mins(10);
+/// How often `hold` looks.
+const HOLD_POLL: Duration = Duration::from_millis(20);
+
+/// A running agent.
+#[derive(Debug)]
+pub(super) struct Agent<'a> {
+    context: &'a Context,
+    arguments: &'a [OsString],
+    home: Utf8PathBuf,
+    workspace: PathBuf,
+    settings: Map<String, Value>,
+    server: Server,
+    session: String,
+    output: Output,
+}
+
+/// Why a turn, and with it the agent, ends early.
+enum End {
+    Exit(u8),
+    Failed(Failure),
+}
+
+/// A turn that the server, or the script, failed.
+struct Failure {
+    /// As the `StopFailure` hook says it.
+    error: &'static str,
+    limit: &'static str,
+    resets_at: Option<Timestamp>,
+    message: String,
+}
+
+impl Failure {
+    fn new(limit: Limit, resets_at: Option<Timestamp>) -> Self {
+        let until = resets_at.map_or(String::new(), |at| format!(", resets at {at}"));
+        let (error, limit, text) = match limit {
+            Limit::Quota => ("rate_limit", "quota", "usage limit reached"),
+            Limit::Rate => ("rate_limit", "rate", "too many requests"),
+            Limit::Billing => ("billing_error", "billing", "payment is due"),
+            Limit::Auth => ("authentication_failed", "auth", "the login is not accepted"),
+        };
+        Self {
+            error,
+            limit,
+            resets_at,
+            message: format!("{text}{until}"),
+        }
+    }
+}
+
+fn io_end(what: &str, path: &Path, error: &io::Error) -> End {
+    internal_end(&Error::io(what, path, error))
+}
+
+fn internal_end(error: &Error) -> End {
+    End::Failed(Failure {
+        error: "unknown",
+        limit: "none",
+        resets_at: None,
+        message: error.message.clone(),
+    })
+}
+
+impl<'a> Agent<'a> {
+    /// An agent in a home, with its settings read.
+    pub(super) fn new(
+        context: &'a Context,
+        home: Utf8PathBuf,
+        session: String,
+        output: Output,
+        arguments: &'a [OsString],
+    ) -> Result<Self> {
+        let settings = home::load_settings(&home::settings_file(&home))?.unwrap_or_default();
+        let service = home::service_of(&settings).ok_or_else(|| {
+            Error::new(
+                code::NOT_FOUND,
+                format!("not logged in: `{home}` names no service"),
+            )
+        })?;
+        let workspace = context
+            .directory
+            .clone()
+            .ok_or_else(|| Error::new(code::WORKSPACE_INVALID, "the working directory is gone"))?;
+        Ok(Self {
+            context,
+            arguments,
+            server: Server::new(&service, context.clock),
+            home,
+            workspace,
+            settings,
+            session,
+            output,
+        })
+    }
+
+    fn transcript(&self) -> PathBuf {
+        home::transcript_path(&self.home, &self.session).unwrap_or_default()
+    }
+
+    /// Adds a line to the transcript.
+    fn record(&self, line: &Value) -> Result<(), End> {
+        let path = self.transcript();
+        let failed = |error: &io::Error| io_end("append to", &path, error);
+        directory::ensure(self.home.join("transcripts")).map_err(|error| internal_end(&error))?;
+        let mut file = OpenOptions::new()
+            .append(true)
+            .create(true)
+            .open(&path)
+            .map_err(|error| failed(&error))?;
+        file.write_all(format!("{line}\n").as_bytes())
+            .map_err(|error| failed(&error))
+    }
+
+    fn fire(&self, event: &str, more: Value) {
+        let mut payload = json!({
+            "session_id": self.session,
+            "transcript_path": self.transcript(),
+            "cwd": self.workspace,
+            "hook_event_name": event,
+        });
+        if let (Some(payload), Value::Object(more)) = (payload.as_object_mut(), more) {
+            payload.extend(more);
+        }
+        for problem in hooks::fire(
+            self.context,
+            &self.workspace,
+            &self.settings,
+            event,
+            &payload,
+        ) {
+            self.output
+                .event(&json!({"type": "hook", "problem": problem}));
+        }
+    }
+
+    /// Reports the conversation.
+    pub(super) fn start(&mut self, source: &str) -> &mut Self {
+        self.fire("SessionStart", json!({ "source": source }));
+        self
+    }
+
+    /// Reports the end and returns the status to exit with.
+    pub(super) fn end(&self, status: u8) -> u8 {
+        self.fire("SessionEnd", json!({"reason": "other"}));
+        status
+    }
+
+    /// One turn. Returns the status to exit with if the agent is to end.
+    pub(super) fn turn(&mut self, prompt: &str) -> Option<u8> {
+        // The real CLIs renew their login before anything else.
+        let token = self.token();
+        self.fire("UserPromptSubmit", json!({ "prompt": prompt }));
+        match token.and_then(|token| self.follow(prompt, &token)) {
+            Ok(()) => {
+                self.output.event(
+                    &json!({"type": "result", "is_error": false, "session_id": self.session}),
+                );
+                self.fire("Stop", json!({}));
+                None
+            }
+            Err(End::Exit(status)) => Some(status),
+            Err(End::Failed(failure)) => {
+                let facts = json!({
+                    "error": failure.error,
+                    "limit": failure.limit,
+                    "resets_at": failure.resets_at.map(|at| at.to_string()),
+                    "last_assistant_message": failure.message,
+                });
+                let mut line = facts.clone();
+                line["type"] = "failure".into();
+                // The failure is reported all the same when it cannot be recorded.
+                drop(self.record(&line));
+                self.fire("StopFailure", facts);
+                line["type"] = "result".into();
+                line["is_error"] = true.into();
+                self.output.event(&line);
+                self.output.fail(&failure.message);
+                Some(1)
+            }
+        }
+    }
+
+    /// The token for this turn, by the same precedence that makes the real CLIs dangerous: environment,
+    /// project, home settings, and only then the login.
+    fn token(&self) -> Result<Secret, End> {
+        let unauthorized = || End::Failed(Failure::new(Limit::Auth, None));
+        if let Some(token) = self.context.variables.text(home::TOKEN_VARIABLE) {
+            return Ok(Secret::new(token));
+        }
+        let project = Utf8PathBuf::from_path_buf(self.workspace.clone())
+            .ok()
+            .map(|workspace| home::project_settings_file(&workspace))
+            .and_then(|path| home::load_settings(&path).ok().flatten());
+        for settings in project.iter().chain([&self.settings]) {
+            if let Some(token) = home::token_override(settings) {
+                return Ok(Secret::new(token));
+            }
+        }
+        login::token(self.context, &self.home, &self.server)
+            .map_err(|error| internal_end(&error))?
+            .ok_or_else(unauthorized)
+    }
+
+    fn follow(&mut self, prompt: &str, token: &Secret) -> Result<(), End> {
+        let script = script::parse(prompt).map_err(|message| {
+            End::Failed(Failure {
+                error: "invalid_request",
+                limit: "none",
+                resets_at: None,
+                message,
+            })
+        })?;
+        let account = match self.server.turn(token) {
+            Turn::Served(account) => account,
+            Turn::Limited(at) => return Err(End::Failed(Failure::new(Limit::Quota, Some(at)))),
+            Turn::Unauthorized => return Err(End::Failed(Failure::new(Limit::Auth, None))),
+        };
+        if !self.transcript().is_file() {
+            self.record(&json!({"type": "session-owner", "account": account}))?;
+        }
+        self.record(&json!({"type": "prompt", "text": prompt}))?;
+        for instruction in script {
+            self.perform(instruction, &account)?;
+        }
+        Ok(())
+    }
+
+    fn say(&self, text: &str) -> Result<(), End> {
+        self.output.say(text);
+        self.record(&json!({"type": "assistant", "text": text}))
+    }
+
+    fn perform(&mut self, instruction: Instruction, account: &str) -> Result<(), End> {
+        let clock = self.context.clock;
+        match instruction {
+            Instruction::Write { file, text } => {
+                let path = self.workspace.join(&file);
+                let failed = |error: &io::Error| io_end("write", &path, error);
+                let mut target = OpenOptions::new()
+                    .write(true)
+                    .create(true)
+                    .truncate(true)
+                    .open(&path)
+                    .map_err(|error| failed(&error))?;
+                writeln!(target, "{text}").map_err(|error| failed(&error))?;
+                self.say(&format!("wrote {file}"))
+            }
+            Instruction::Sleep(span) => {
+                clock.pause(span);
+                Ok(())
+            }
+            Instruction::Say(text) => self.say(&text),
+            Instruction::Spawn(command) => self.tool(&command),
+            Instruction::Session => {
+                self.fire("SessionEnd", json!({"reason": "clear"}));
+                self.session = uuid::Uuid::new_v4().to_string();
+                self.record(&json!({"type": "session-owner", "account": account}))?;
+                self.start("clear");
+                Ok(())
+            }
+            Instruction::Limit { kind, resets_in } => Err(self.limit(kind, resets_in, account)),
+            Instruction::Crash => {
+                let failed = |error: io::Error| io_end("kill", Path::new("/proc/self"), &error);
+                rustix::process::kill_process(
+                    rustix::process::getpid(),
+                    rustix::process::Signal::KILL,
+                )
+                .map_err(|error| failed(error.into()))
+            }
+            Instruction::Exit(status) => Err(End::Exit(status)),
+            Instruction::Env(names) => {
+                let seen: Map<String, Value> = self
+                    .context
+                    .variables
+                    .iter()
+                    .map(|(name, value)| (name.to_string_lossy(), value.to_string_lossy()))
+                    .filter(|(name, _)| names.is_empty() || names.iter().any(|one| one == name))
+                    .map(|(name, value)| (name.into_owned(), value.into()))
+                    .collect();
+                self.say(&Value::Object(seen).to_string())
+            }
+            Instruction::Argv => {
+                let arguments: Vec<_> = self
+                    .arguments
+                    .iter()
+                    .map(|argument| argument.to_string_lossy())
+                    .collect();
+                let seen = json!({
+                    "arguments": arguments,
+                    "directory": self.workspace,
+                    "home": self.home,
+                });
+                self.say(&seen.to_string())
+            }
+            Instruction::Hold(file) => {
+                let path = self.workspace.join(file);
+                while !path.exists() {
+                    clock.pause(HOLD_POLL);
+                }
+                Ok(())
+            }
+            Instruction::Usage(percent) => self.change(account, |file| file.set_used(percent)),
+        }
+    }
+
+    fn change(&self, account: &str, change: impl FnOnce(&mut AccountFile)) -> Result<(), End> {
+        self.server
+            .update(account, change)
+            .map_err(|error| internal_end(&error))
+    }
+
+    fn limit(&self, kind: Limit, resets_in: Duration, account: &str) -> End {
+        let resets_at = SignedDuration::try_from(resets_in)
+            .ok()
+            .and_then(|span| self.context.clock.now().checked_add(span).ok());
+        let (resets_at, changed) = match (kind, resets_at) {
+            (Limit::Quota, Some(at)) => (Some(at), self.change(account, |file| file.exhaust(at))),
+            (Limit::Quota | Limit::Rate, at) => (at, Ok(())),
+            (Limit::Billing, _) => (None, Ok(())),
+            (Limit::Auth, _) => (None, self.change(account, |file| file.revoked = true)),
+        };
+        match changed {
+            Ok(()) => End::Failed(Failure::new(kind, resets_at)),
+            Err(end) => end,
+        }
+    }
+
+    /// A tool call: its child gets no descriptor of ours, as with the real CLIs, so it cannot hold a lease.
+    fn tool(&self, command: &str) -> Result<(), End> {
+        let ended = descriptor::withheld(|| {
+            hooks::shell(
+                self.context,
+                &self.workspace,
+                command,
+                Vec::new(),
+                TOOL_LIMIT,
+            )
+        });
+        let ended = ended.map_err(|error| io_end("run", Path::new("/bin/sh"), &error))?;
+        self.output.event(&json!({
+            "type": "tool",
+            "command": command,
+            "status": ended.status,
+            "stderr": String::from_utf8_lossy(&ended.stderr),
+        }));
+        let text = String::from_utf8_lossy(&ended.stdout);
+        match text.trim_end() {
+            "" => Ok(()),
+            text => self.say(text),
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! The built-in provider: an agent that follows a script, so that everything can be tried without an account.
+//!
+//! It has what the real ones have, in the same places: a home with a credential file, settings, hooks and
+//! transcripts; a server, which is a directory, that knows accounts, quota and single-use refresh tokens; a
+//! CLI, which is this program under a hidden verb. It goes through the same code as the real ones; nothing
+//! outside this folder asks whether a provider is this one, except that it never shares a pool with them.
+//!
+//! Limits: its server is a directory of the same user, so it proves nothing about security; its text is
+//! what its prompt told it to say.
+
+mod account;
+pub mod agent;
+mod grammar;
+mod home;
+mod login;
+mod script;
+mod server;
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use camino::Utf8Path;
+
+use self::server::Server;
+use super::{
+    ArgumentRefused, FetchError, Fetched, HomePlan, Invocation, LaunchFacts, Login, LoginError,
+    NotReady, Override, Provider, Want,
+};
+use crate::env::Context;
+use crate::error::Result;
+use crate::id::ProviderKind;
+use crate::registry::schema::ProviderSettings;
+
+pub use grammar::VERB;
+
+/// The variable that names the provider home.
+const HOME_VARIABLE: &str = "SCRIPTED_HOME";
+/// The home that the bare agent uses, below the person's home directory.
+const DEFAULT_HOME: &str = ".scripted";
+
+/// The built-in provider.
+#[derive(Clone, Copy, Debug)]
+pub struct Scripted;
+
+impl Provider for Scripted {
+    fn kind(&self) -> ProviderKind {
+        ProviderKind::Scripted
+    }
+
+    fn home_variable(&self) -> &'static str {
+        HOME_VARIABLE
+    }
+
+    fn default_home(&self) -> &'static str {
+        DEFAULT_HOME
+    }
+
+    fn credential_file(&self) -> &'static str {
+        login::FILE
+    }
+
+    fn default_concurrency(&self) -> u32 {
+        2
+    }
+
+    fn parse_login(&self, bytes: &[u8]) -> Result<Login, LoginError> {
+        login::parse(bytes)
+    }
+
+    fn fetch(
+        &self,
+        context: &Context,
+        settings: &ProviderSettings,
+        login: &Login,
+        want: Want,
+    ) -> Fetched {
+        let answer = match (&settings.service, &login.access_token) {
+            (None, _) => Err(FetchError::Unavailable(
+                "the provider has no service directory".to_owned(),
+            )),
+            (Some(_), None) => Err(FetchError::Unauthorized),
+            (Some(service), Some(token)) => Server::new(service, context.clock).ask(token),
+        };
+        let (identity, usage) = match answer {
+            Ok((account, usage)) => (Ok(account), Ok(usage)),
+            Err(error) => (Err(error.clone()), Err(error)),
+        };
+        Fetched {
+            identity: want.identity.then_some(identity),
+            usage: want.usage.then_some(usage),
+        }
+    }
+
+    fn parse_arguments(
+        &self,
+        arguments: &[OsString],
+        _: &ProviderSettings,
+    ) -> Result<Invocation, ArgumentRefused> {
+        grammar::worker(arguments)
+    }
+
+    fn command_line(
+        &self,
+        _: &Context,
+        invocation: &Invocation,
+        facts: &LaunchFacts,
+    ) -> Result<Vec<OsString>> {
+        Ok(grammar::command_line(invocation, &facts.conversation))
+    }
+
+    fn environment(&self, facts: &LaunchFacts) -> Vec<(OsString, OsString)> {
+        vec![(HOME_VARIABLE.into(), facts.home.as_str().into())]
+    }
+
+    fn provision(&self, plan: &HomePlan<'_>) -> Result<Vec<String>> {
+        home::provision(plan)
+    }
+
+    fn readiness(&self, plan: &HomePlan<'_>) -> Result<(), NotReady> {
+        home::readiness(plan)
+    }
+
+    fn overrides(&self, home: &Utf8Path, workspace: &Utf8Path) -> Vec<Override> {
+        home::overrides(home, workspace)
+    }
+
+    fn transcript(&self, home: &Utf8Path, _: &Utf8Path, session: &str) -> Option<PathBuf> {
+        home::transcript_path(home, session).filter(|path| path.is_file())
+    }
+}
