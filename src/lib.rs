@@ -17,6 +17,7 @@
 //! | [`error`] | the one error that leaves the program: code, class, sentence, next command |
 //! | [`id`] | names that pass through every layer, checked once at the edge |
 //! | [`identity`] | which account is behind a login, and which accounts may not be used |
+//! | [`lease`] | who holds which slot: the table, the witness, grants and their end |
 //! | [`provider`] | the services and their CLIs behind one trait |
 //! | [`quota`] | windows, readings, headroom, cooldowns |
 //! | [`registry`] | `accounts.toml`: what people configure |

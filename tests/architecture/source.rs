@@ -39,11 +39,15 @@ pub(crate) fn files(directory: &Path, wanted: &dyn Fn(&Path) -> bool) -> Vec<Pat
     for entry in entries {
         let path = entry.expect("a readable entry").path();
         let name = path.file_name().and_then(|name| name.to_str());
-        let skipped = matches!(name, Some("target" | ".git" | "node_modules" | "__pycache__"));
+        let skipped = matches!(
+            name,
+            Some("target" | ".git" | "node_modules" | "__pycache__")
+        );
+        if skipped {
+            continue;
+        }
         if path.is_dir() && !path.is_symlink() {
-            if !skipped {
-                found.extend(files(&path, wanted));
-            }
+            found.extend(files(&path, wanted));
         } else if wanted(&path) {
             found.push(path);
         }

@@ -10,11 +10,19 @@ const FORBIDDEN: &[(&str, &str, &str)] = &[
     ("XX", "X", "finish it or leave it out"),
     ("todo", "!(", "finish it or leave it out"),
     ("unimpl", "emented!(", "finish it or leave it out"),
-    ("/wo", "rk/", "the tree must not know the machine it was written on"),
+    (
+        "/wo",
+        "rk/",
+        "the tree must not know the machine it was written on",
+    ),
     ("shared/", "design", "say it here: the tree stands alone"),
     ("shared/", "facts", "say it here: the tree stands alone"),
     ("sub", "agent", "the tree must not know how it was written"),
-    ("issues ", "show", "the tree must not know how it was written"),
+    (
+        "issues ",
+        "show",
+        "the tree must not know how it was written",
+    ),
 ];
 
 /// Words after which a bare number is a reference to somewhere that readers cannot go.
