@@ -1,4 +1,32 @@
-//! agent-fleet: gives each coding-agent worker exactly one of your own accounts.
+//! The map of agent-fleet: which module does what, and which module owns each file on disk.
+//!
+//! A command travels down: [`cli`] parses it, a noun of the work layer ([`choose`], [`worker`], …) decides
+//! with pure functions and acts through thin ones, [`store`] and [`sys`] touch the disk and the kernel, and
+//! the answer comes back as a type of [`contract`] that [`render`] turns into text. Code uses its own layer
+//! and those below; `docs/architecture.md` shows the layers and `tests/architecture` holds them.
+//!
+//! # Modules
+//!
+//! | module | what it does |
+//! |---|---|
+//! | [`choose`] | gives a task exactly one account: who could take it, who is best, and why not the others |
+//! | [`cli`] | arguments, one call into the domain, a view; the only module that knows clap |
+//! | [`clock`] | the only source of time and of waiting |
+//! | [`contract`] | the versioned public JSON: types without behaviour, and their JSON Schema |
+//! | [`env`] | everything the program takes from the world around it, captured once |
+//! | [`error`] | the one error that leaves the program: code, class, sentence, next command |
+//! | [`id`] | names that pass through every layer, checked once at the edge |
+//! | [`identity`] | which account is behind a login, and which accounts may not be used |
+//! | [`lease`] | who holds which slot: the table, the witness, grants and their end |
+//! | [`provider`] | the services and their CLIs behind one trait |
+//! | [`quota`] | windows, readings, headroom, cooldowns |
+//! | [`registry`] | `accounts.toml`: what people configure |
+//! | [`render`] | turns an answer into JSON, TOON or a page for people |
+//! | [`secret`] | values that must never be printed |
+//! | [`snapshot`] | what choosing reads, compiled into few small files |
+//! | [`store`] | durability: locks, whole-file replacement, appends |
+//! | [`sys`] | what the operating system does for us; the only `unsafe` code |
+//! | [`worker`] | starting a provider's CLI on a lease, and continuing its session |
 
 pub mod choose;
 pub mod cli;

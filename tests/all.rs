@@ -1,5 +1,6 @@
 //! One integration binary: the real program in hermetic homes.
 
+mod architecture;
 mod cli_contract;
 mod cli_output;
 mod pages;

@@ -1,3 +1,4 @@
 //! Hermetic worlds for tests.
 
-pub mod sandbox;
+pub(crate) mod page;
+pub(crate) mod sandbox;

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 /// A hermetic world, removed when dropped.
 #[derive(Debug)]
-pub struct Sandbox {
+pub(crate) struct Sandbox {
     directory: tempfile::TempDir,
     variables: BTreeMap<OsString, OsString>,
 }
@@ -17,7 +17,7 @@ pub struct Sandbox {
 /// How a run of the program ended.
 #[derive(Debug)]
 #[must_use = "assert success or refusal"]
-pub struct Ran {
+pub(crate) struct Ran {
     /// Exit status; 128 + n for a signal.
     pub status: i32,
     /// Standard output.
@@ -28,7 +28,7 @@ pub struct Ran {
 
 impl Sandbox {
     /// A fresh world below the system's temporary directory.
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let directory = tempfile::Builder::new()
             .prefix("agent-fleet-test-")
             .tempdir()
@@ -60,7 +60,7 @@ impl Sandbox {
     }
 
     /// A path in the world.
-    pub fn path(&self, relative: impl AsRef<Path>) -> PathBuf {
+    pub(crate) fn path(&self, relative: impl AsRef<Path>) -> PathBuf {
         self.directory
             .path()
             .canonicalize()
@@ -69,12 +69,12 @@ impl Sandbox {
     }
 
     /// Sets a variable for all later runs.
-    pub fn set(&mut self, name: impl Into<OsString>, value: impl Into<OsString>) {
+    pub(crate) fn set(&mut self, name: impl Into<OsString>, value: impl Into<OsString>) {
         self.variables.insert(name.into(), value.into());
     }
 
     /// Writes a file and its directories.
-    pub fn write(&self, relative: impl AsRef<Path>, text: impl AsRef<[u8]>) -> PathBuf {
+    pub(crate) fn write(&self, relative: impl AsRef<Path>, text: impl AsRef<[u8]>) -> PathBuf {
         let path = self.path(relative);
         std::fs::create_dir_all(path.parent().expect("a file has a directory"))
             .expect("a directory in the sandbox");
@@ -84,7 +84,7 @@ impl Sandbox {
     }
 
     /// A git repository to work in.
-    pub fn git_project(&self, relative: impl AsRef<Path>) -> PathBuf {
+    pub(crate) fn git_project(&self, relative: impl AsRef<Path>) -> PathBuf {
         let path = self.path(relative);
         let made = Self::tool("git")
             .args(["init", "-q"])
@@ -97,12 +97,12 @@ impl Sandbox {
 
     /// Any program, for building test worlds.
     #[expect(clippy::disallowed_methods, reason = "tests start real processes")]
-    pub fn tool(program: impl AsRef<OsStr>) -> Command {
+    pub(crate) fn tool(program: impl AsRef<OsStr>) -> Command {
         Command::new(program)
     }
 
     /// The program itself with this world's environment, from a directory that is not the project.
-    pub fn command<I, S>(&self, arguments: I) -> Command
+    pub(crate) fn command<I, S>(&self, arguments: I) -> Command
     where
         I: IntoIterator<Item = S>,
         S: AsRef<OsStr>,
@@ -118,7 +118,7 @@ impl Sandbox {
     }
 
     /// Runs the program to its end.
-    pub fn run<I, S>(&self, arguments: I) -> Ran
+    pub(crate) fn run<I, S>(&self, arguments: I) -> Ran
     where
         I: IntoIterator<Item = S>,
         S: AsRef<OsStr>,
@@ -129,7 +129,7 @@ impl Sandbox {
 
 impl Ran {
     /// Runs a command to its end.
-    pub fn of(command: &mut Command) -> Self {
+    pub(crate) fn of(command: &mut Command) -> Self {
         use std::os::unix::process::ExitStatusExt as _;
         let output = command.output().expect("the program starts");
         Self {
@@ -144,7 +144,7 @@ impl Ran {
 
     /// The JSON answer of a run that must have succeeded.
     #[track_caller]
-    pub fn success(self) -> Value {
+    pub(crate) fn success(self) -> Value {
         assert_eq!(
             self.status, 0,
             "failed\nstdout: {}\nstderr: {}",
@@ -159,7 +159,7 @@ impl Ran {
 
     /// The JSON error of a run that must have been refused with this code.
     #[track_caller]
-    pub fn refused(self, code: &str) -> Value {
+    pub(crate) fn refused(self, code: &str) -> Value {
         let value: Value = serde_json::from_str(&self.stdout).unwrap_or_else(|error| {
             panic!(
                 "not JSON ({error})\nstdout: {}\nstderr: {}",
