@@ -4,6 +4,9 @@
 //! environment and parsers are pure; only `home` touches files and only `http` opens sockets. Nothing in
 //! here writes, copies or refreshes a credential.
 
+pub mod claude;
+pub mod codex;
+pub mod home;
 pub mod scripted;
 
 use std::ffi::OsString;

@@ -34,6 +34,7 @@ pub enum Kind {
     /// A conversation began, continued, was cleared or compacted; the reason says which.
     SessionStart,
     /// A prompt was submitted, or queued.
+    #[serde(rename = "user-prompt-submit")]
     PromptSubmit,
     /// The model's turn ended.
     Stop,
@@ -55,7 +56,7 @@ impl Kind {
     /// Every event that `hook` takes, by its word on the command line.
     pub const HOOKS: [(&'static str, Self); 8] = [
         ("session-start", Self::SessionStart),
-        ("prompt-submit", Self::PromptSubmit),
+        ("user-prompt-submit", Self::PromptSubmit),
         ("stop", Self::Stop),
         ("stop-failure", Self::StopFailure),
         ("session-end", Self::SessionEnd),

@@ -11,4 +11,5 @@ pub mod maildir;
 pub mod read;
 pub mod replace;
 pub mod seal;
+pub mod symlink;
 pub mod touch;

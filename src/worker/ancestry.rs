@@ -29,7 +29,7 @@ impl Binaries {
             .iter()
             .any(|path| path == executable || named(path))
             || executable
-                .file_name()
+                .file_stem()
                 .is_some_and(|name| name == "claude" || name == "codex")
     }
 }

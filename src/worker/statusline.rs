@@ -11,13 +11,13 @@ use std::time::Duration;
 
 use camino::Utf8Path;
 use jiff::Timestamp;
-use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::hook::{Sources, holder};
 use super::identity::Worker;
 use crate::env::{self, Context};
 use crate::error::Result;
+use crate::provider::home::aside::Aside;
 use crate::quota::window::{Kind as WindowKind, Window};
 use crate::snapshot::evidence::{self, Event, Kind, word};
 use crate::store::read;
@@ -31,23 +31,6 @@ const INPUT_LIMIT: usize = 1 << 20;
 const OWN_LIMIT: Duration = Duration::from_millis(300);
 /// Unchanged windows are recorded again after this many seconds.
 const REPEAT: i64 = 60;
-
-/// `<home>/agent-fleet.json`: what provisioning found in the home and put aside.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Aside {
-    /// The person's own status line command.
-    pub status_line: Option<String>,
-}
-
-impl Aside {
-    /// What was put aside in this home; nothing when the file is missing or makes no sense.
-    pub fn load(home: &Utf8Path) -> Self {
-        let bytes = read::optional(home.join("agent-fleet.json")).ok().flatten();
-        bytes
-            .and_then(|bytes| serde_json::from_slice(&bytes).ok())
-            .unwrap_or_default()
-    }
-}
 
 /// Does everything that the verb does.
 pub fn run(context: &Context, home: Option<&Utf8Path>, sources: &Sources<'_>) {

@@ -1,0 +1,5 @@
+//! Claude Code.
+
+mod config_lock;
+pub mod home;
+pub mod hooks;
