@@ -5,7 +5,6 @@
 //! here writes, copies or refreshes a credential.
 
 pub mod claude;
-pub mod codex;
 pub mod home;
 pub mod scripted;
 

@@ -1,3 +1,5 @@
+//! What a path is taken for, and what is refused by name.
+
 use super::{root, workspace};
 use crate::env::{Context, Variables, World};
 use crate::error::{Error, code};

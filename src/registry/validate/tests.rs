@@ -1,3 +1,5 @@
+//! Every mistake in a registry is named at once, with its line.
+
 use super::{Invalid, parse};
 use crate::env::Roots;
 use crate::id::ProviderKind;
@@ -45,7 +47,7 @@ strategy = "round-robin"
 binary = "/opt/claude"
 base_home = false
 [projects]
-trusted = ["~/work/one"]
+trusted = ["~/src/one"]
 [projects.codex]
 trusted = ["/srv/two"]
 [profiles."claude-2"]
@@ -86,7 +88,7 @@ home = "~/homes/codex-1"
         registry.providers[1].base_home,
         Anchor::At("/h/.codex".into())
     );
-    assert!(registry.trusts(ProviderKind::Claude, "/h/work/one".into()));
+    assert!(registry.trusts(ProviderKind::Claude, "/h/src/one".into()));
     assert!(registry.trusts(ProviderKind::Codex, "/srv/two".into()));
     assert!(!registry.trusts(ProviderKind::Claude, "/srv/two".into()));
 }
