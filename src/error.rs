@@ -235,11 +235,27 @@ impl Error {
     }
 }
 
+/// A value as one word of a command that can be typed into a shell.
+pub fn shell_word(text: &str) -> String {
+    let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.' | b'/' | b'@');
+    if !text.is_empty() && text.bytes().all(plain) {
+        return text.to_owned();
+    }
+    format!("'{}'", text.replace('\'', "'\\''"))
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{Class, Error, code};
+    use super::{Class, Error, code, shell_word};
     use std::collections::BTreeSet;
     use std::io;
+
+    #[test]
+    fn words_survive_a_shell() {
+        assert_eq!(shell_word("a-1/b"), "a-1/b");
+        assert_eq!(shell_word("it's $x"), r"'it'\''s $x'");
+        assert_eq!(shell_word(""), "''");
+    }
 
     #[test]
     fn code_names_are_unique_and_snake_case() {

@@ -60,6 +60,13 @@ pub fn create(path: impl AsRef<Path>, bytes: &[u8]) -> io::Result<()> {
     file.write_all(bytes)
 }
 
+/// Renames a file that cannot be used, so that it is kept but no longer in the way. Not synced.
+#[expect(clippy::disallowed_methods, reason = "this is store")]
+pub fn set_aside(path: impl AsRef<Path>, to: impl AsRef<Path>) -> Result<()> {
+    let path = path.as_ref();
+    fs::rename(path, to).map_err(|error| Error::io("set aside", path, &error))
+}
+
 /// Makes renames and removals in a directory survive a power cut.
 pub fn sync_directory(path: &Path) -> Result<()> {
     File::open(path)
