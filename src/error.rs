@@ -235,19 +235,9 @@ impl Error {
     }
 }
 
-/// Text as one word of a POSIX shell, for hints that hold paths.
-pub fn shell_word(text: &str) -> String {
-    let plain = |b: u8| b.is_ascii_alphanumeric() || b"/._-+:@%".contains(&b);
-    if !text.is_empty() && text.bytes().all(plain) {
-        text.to_owned()
-    } else {
-        format!("'{}'", text.replace('\'', "'\\''"))
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{Class, Error, code, shell_word};
+    use super::{Class, Error, code};
     use std::collections::BTreeSet;
     use std::io;
 
@@ -260,12 +250,6 @@ mod tests {
                 .iter()
                 .all(|name| name.bytes().all(|b| b.is_ascii_lowercase() || b == b'_'))
         );
-    }
-
-    #[test]
-    fn paths_in_hints_survive_a_shell() {
-        assert_eq!(shell_word("/a/b-c"), "/a/b-c");
-        assert_eq!(shell_word("/a b/it's"), "'/a b/it'\\''s'");
     }
 
     #[test]

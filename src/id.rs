@@ -170,6 +170,18 @@ impl TaskKey {
     pub fn hex(&self) -> String {
         hex(&self.0)
     }
+
+    /// Reads [`TaskKey::hex`] back.
+    pub fn parse(text: &str) -> Option<Self> {
+        let mut key = [0; 32];
+        if text.len() != 64 || !text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f')) {
+            return None;
+        }
+        for (at, byte) in key.iter_mut().enumerate() {
+            *byte = u8::from_str_radix(&text[at * 2..at * 2 + 2], 16).ok()?;
+        }
+        Some(Self(key))
+    }
 }
 impl fmt::Debug for TaskKey {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {

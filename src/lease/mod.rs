@@ -18,7 +18,18 @@
 //! `state/leases/table` (records), `state/leases/epoch` (durable), `<task-key>.<generation>.json` and
 //! `.bound.json` (what people want to know of a lease), `<task-key>.live` (the witness, always empty).
 
+mod details;
 pub mod holder;
+mod locked;
+mod reclaim;
+mod record;
+mod refusal;
+mod release;
+mod reserve;
+mod survey;
+mod table;
+mod table_store;
+mod transition;
 pub mod witness;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -27,9 +38,11 @@ use std::time::Duration;
 use camino::Utf8PathBuf;
 
 use crate::contract::lease::{DamagedLease, Lease};
-use crate::error::{Error, Result, code};
+use crate::error::{Error, Result};
 use crate::id::{PoolId, ProfileId, ProviderKind, Task, TaskKey};
 use holder::Holder;
+pub use refusal::no_lease;
+pub use table_store::TableStore;
 use witness::Witness;
 
 /// What a lease is asked for.
@@ -124,8 +137,6 @@ pub struct Granted {
     pub sticky: bool,
     /// Other live leases on its profile, an upper bound.
     pub active_before: u32,
-    /// What had ended and was removed on the way.
-    pub reclaimed: Vec<Reclaimed>,
     /// The witness, for [`Hold::Now`]: hand it over just before execve.
     pub witness: Option<Witness>,
 }
@@ -148,15 +159,6 @@ pub enum Ended {
     Died,
     /// No process took the reservation in time.
     Expired,
-}
-
-/// A released lease.
-#[derive(Debug)]
-pub struct Released {
-    /// The lease as it was, with the verdict at its end.
-    pub lease: Lease,
-    /// What else had ended and was removed on the way.
-    pub reclaimed: Vec<Reclaimed>,
 }
 
 /// Whether a live lease may be taken away.
@@ -211,7 +213,9 @@ pub trait LeaseStore: std::fmt::Debug {
     fn abandon(&self, granted: Granted) -> Result<()>;
 
     /// Ends a task's lease. Refused with `not_found`, or `lease_active` when its holder lives.
-    fn release(&self, task: &Task, force: Force) -> Result<Released>;
+    ///
+    /// Returns the lease as it was, with the verdict at its end.
+    fn release(&self, task: &Task, force: Force) -> Result<Lease>;
 
     /// Removes a damaged record, by its number in [`Listing::damaged`]. Refused with `not_found` when that
     /// record is not damaged.
@@ -229,14 +233,13 @@ pub trait LeaseStore: std::fmt::Debug {
     /// The task's grant without a lock and without a verdict, for hooks.
     fn lookup(&self, task: TaskKey) -> Result<Option<Grant>>;
 
+    /// What calls on this value have reclaimed since this was last asked, whether they succeeded or not: the
+    /// caller reads the transcripts of the dead and audits.
+    fn reclaimed(&self) -> Vec<Reclaimed>;
+
     /// Binds the lease that the task has: [`LeaseStore::reserve`] without a pick, so `not_found` when there
     /// is none.
     fn bind(&self, request: &Request) -> Result<Granted> {
         self.reserve(request, &mut |_| Err(no_lease(&request.task)))
     }
-}
-
-/// The refusal for a task without a lease.
-pub fn no_lease(task: &Task) -> Error {
-    Error::new(code::NOT_FOUND, format!("no lease for task: {task}")).hint("agent-fleet lease list")
 }

@@ -7,9 +7,10 @@ use camino::Utf8Path;
 
 use super::validate::{self, Diagnostic, Invalid, Parsed};
 use crate::env::{Context, Roots};
-use crate::error::{Error, Result, code, shell_word};
+use crate::error::{Error, Result, code};
 use crate::store::read;
 use crate::sys::filesystem::Identity;
+use crate::sys::shell;
 
 /// The text of the registry and the file it came from.
 #[derive(Clone, Debug)]
@@ -27,7 +28,7 @@ pub fn identity(roots: &Roots) -> Result<Identity> {
         Ok(metadata) if metadata.is_file() => Ok(Identity::from(&metadata)),
         Ok(_) => Err(
             Error::new(code::IO, format!("the registry `{path}` is not a file"))
-                .hint(format!("ls -ld {}", shell_word(path.as_str()))),
+                .hint(format!("ls -ld {}", shell::quote(path.as_str()))),
         ),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Err(Error::new(
             code::CONFIG_MISSING,
@@ -126,7 +127,7 @@ fn editor(context: &Context, line: usize) -> String {
         .iter()
         .find_map(|name| context.variables.text(name))
         .unwrap_or("vi");
-    let path = shell_word(context.roots.config.as_str());
+    let path = shell::quote(context.roots.config.as_str());
     let program = named.split_whitespace().next().unwrap_or(named);
     let name = program.rsplit('/').next().unwrap_or(program);
     if ["vi", "vim", "nvim", "nano", "emacs", "emacsclient", "micro"].contains(&name) {

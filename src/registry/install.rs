@@ -12,10 +12,11 @@ use uuid::Uuid;
 
 use super::schema::Registry;
 use crate::env::Context;
-use crate::error::{Error, Result, code, shell_word};
+use crate::error::{Error, Result, code};
 use crate::id::hex;
 use crate::identity::fingerprint::Key;
 use crate::store::{directory, read, replace};
+use crate::sys::shell;
 
 /// Version of `install.json` that this program reads and writes.
 pub const VERSION: u32 = 1;
@@ -120,7 +121,7 @@ fn damaged(context: &Context) -> Error {
         code::RECORD_DAMAGED,
         format!("`{path}` cannot be read as an install and is left alone"),
     )
-    .hint(format!("ls -l {}", shell_word(path.as_str())))
+    .hint(format!("ls -l {}", shell::quote(path.as_str())))
     .detail("path", path.as_str())
 }
 

@@ -6,6 +6,7 @@
 pub mod append;
 pub mod crash;
 pub mod directory;
+pub mod inplace;
 pub mod lock;
 pub mod maildir;
 pub mod read;

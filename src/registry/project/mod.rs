@@ -13,8 +13,9 @@ use self::worktree::Kind;
 use super::path::resolved;
 use super::schema::Registry;
 use crate::env::Context;
-use crate::error::{Code, Error, Refusal, Result, code, shell_word};
+use crate::error::{Code, Error, Refusal, Result, code};
 use crate::id::ProviderKind;
+use crate::sys::shell;
 
 /// A directory that may host a worker.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -82,12 +83,12 @@ impl Refusal for WorkspaceError {
     fn hint(&self) -> Option<String> {
         Some(match self {
             Self::NotText(_) | Self::NotADirectory { .. } => "agent-fleet project list".to_owned(),
-            Self::Inside { root, .. } => format!("cd {}", shell_word(root.as_str())),
-            Self::Outside(path) => format!("git init {}", shell_word(path.as_str())),
-            Self::Broken { path, .. } => format!("git -C {} status", shell_word(path.as_str())),
+            Self::Inside { root, .. } => format!("cd {}", shell::quote(root.as_str())),
+            Self::Outside(path) => format!("git init {}", shell::quote(path.as_str())),
+            Self::Broken { path, .. } => format!("git -C {} status", shell::quote(path.as_str())),
             Self::Untrusted { path, provider } => format!(
                 "agent-fleet project register --provider {provider} {}",
-                shell_word(path.as_str())
+                shell::quote(path.as_str())
             ),
         })
     }

@@ -1,0 +1,215 @@
+//! The table while the `leases` lock is held: what one call looks at and changes.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::details::{self, Details};
+use super::record::{FREE, Record, Slot, Stage, Takes, encode_pick};
+use super::table::{Files, Table};
+use super::table_store::{TableStore, boot_text};
+use super::transition::Standing;
+use super::{Ended, Occupancy, Reclaimed};
+use crate::clock::BootTime;
+use crate::contract::lease::{Lease, Verdict};
+use crate::error::Result;
+use crate::id::{ProfileId, TaskKey};
+use crate::store::lock::Guard;
+
+/// Grants between two sweeps of the files that killed commands left behind.
+const SWEEP_INTERVAL: u32 = 1024;
+
+/// The table under the lock.
+#[derive(Debug)]
+pub struct Locked<'a> {
+    pub(super) store: &'a TableStore,
+    pub(super) table: Table,
+    pub(super) now: BootTime,
+    /// True in the last of the attempts, when a held witness counts as confirmed.
+    pub(super) confirmed: bool,
+    /// True once a holder was seen gone whose witness is still held, unconfirmed.
+    pub(super) unsure: bool,
+    /// Verdicts of this call by record number.
+    pub(super) verdicts: BTreeMap<usize, Verdict>,
+    /// Released when everything above has been dropped.
+    _guard: Guard,
+}
+
+impl<'a> Locked<'a> {
+    /// Opens the table under a lock that the caller took.
+    pub fn open(store: &'a TableStore, guard: Guard, confirmed: bool) -> Result<Self> {
+        let probe = |task: TaskKey| store.probe(task);
+        let (table, over) = Table::open(&store.directory, store.here.boot, &probe)?;
+        let locked = Self {
+            store,
+            table,
+            now: store.clock.boot(),
+            confirmed,
+            unsure: false,
+            verdicts: BTreeMap::new(),
+            _guard: guard,
+        };
+        for (record, details) in over.leases {
+            locked.note(&record, details, over.boot);
+        }
+        Ok(locked)
+    }
+
+    /// Remembers for the caller that a lease ended by itself.
+    pub(super) fn note(&self, record: &Record, details: Option<Details>, boot: [u8; 16]) {
+        let ended = match record.stage {
+            Stage::Reserved { .. } => Ended::Expired,
+            Stage::Running { .. } => Ended::Died,
+        };
+        let mut lease = self.store.lease(record, details, Verdict::Dead);
+        lease.boot_id = boot_text(boot);
+        self.store.remember(Reclaimed {
+            lease,
+            task_key: record.task,
+            ended,
+        });
+    }
+
+    /// The number and the record of a task's lease.
+    pub(super) fn lease_of(&self, task: TaskKey) -> Option<(usize, &Record)> {
+        let mut slots = self.table.slots.iter().enumerate();
+        slots.find_map(|(at, slot)| match slot {
+            Slot::Lease(record) if record.task == task => Some((at, record)),
+            Slot::Lease(_) | Slot::Free | Slot::Pick { .. } | Slot::Damaged { .. } => None,
+        })
+    }
+
+    /// The number of a damaged record that seems to be the task's.
+    pub(super) fn damage_of(&self, task: TaskKey) -> Option<usize> {
+        let mut slots = self.table.slots.iter();
+        slots.position(|slot| matches!(slot, Slot::Damaged { task: other, .. } if *other == task))
+    }
+
+    /// How a task stands, its record verified.
+    pub(super) fn standing(&mut self, task: TaskKey) -> Standing {
+        if self.damage_of(task).is_some() {
+            return Standing::Damaged;
+        }
+        let Some((at, record)) = self.lease_of(task) else {
+            // A witness without a record: of a record that a person settled, or that was lost.
+            return if self.held_now(task) {
+                Standing::Evicted
+            } else {
+                Standing::Absent
+            };
+        };
+        let takes = match record.stage {
+            Stage::Reserved { .. } => None,
+            Stage::Running { takes, .. } => Some(takes),
+        };
+        match (takes, self.verify(at)) {
+            (None, Verdict::Dead) => Standing::Expired,
+            (None, _) => Standing::Reserved,
+            (Some(Takes::Nothing), Verdict::Dead) => Standing::Absent,
+            (Some(Takes::Nothing), _) => Standing::Evicted,
+            (Some(Takes::Slot | Takes::Profile), verdict) => Standing::Running(verdict),
+        }
+    }
+
+    /// How profiles are used, counting everything that was not verified as dead.
+    pub(super) fn occupancy(&self) -> Occupancy {
+        occupancy(&self.table.slots, |_| true)
+    }
+
+    /// Removes the record and the files of a lease.
+    pub(super) fn remove(&mut self, at: usize, record: &Record) -> Result<()> {
+        self.table.write(at, &FREE)?;
+        self.verdicts.remove(&at);
+        details::remove(&self.store.directory, record.task, record.generation);
+        self.store.unlink_witness(record.task)
+    }
+
+    /// Writes a profile's last pick.
+    pub(super) fn save_pick(&mut self, profile: &ProfileId, generation: u64) -> Result<()> {
+        let mut slots = self.table.slots.iter();
+        let found = slots
+            .position(|slot| matches!(slot, Slot::Pick { profile: other, .. } if other == profile));
+        let at = found.unwrap_or_else(|| self.table.free_place());
+        self.table.write(at, &encode_pick(profile, generation))
+    }
+
+    /// Every so many grants, removes the files that belong to no record.
+    pub(super) fn sweep(&self) {
+        if !self.table.header.counter.is_multiple_of(SWEEP_INTERVAL) {
+            return;
+        }
+        let kept: BTreeSet<(TaskKey, u64)> = self
+            .table
+            .slots
+            .iter()
+            .filter_map(|slot| match slot {
+                Slot::Lease(record) => Some((record.task, record.generation)),
+                Slot::Damaged {
+                    task, generation, ..
+                } => Some((*task, *generation)),
+                Slot::Free | Slot::Pick { .. } => None,
+            })
+            .collect();
+        if let Ok(files) = Files::list(&self.store.directory) {
+            // A held witness without a record stays: a person settled its record.
+            drop(files.sweep(&self.store.directory, &kept, &|task| self.store.probe(task)));
+        }
+    }
+
+    /// The lease of a record for the caller.
+    pub(super) fn lease(&self, record: &Record, verdict: Verdict) -> Lease {
+        let details = details::load(&self.store.directory, record.task, record.generation);
+        self.store.lease(record, details, verdict)
+    }
+}
+
+/// The command that removes a damaged record.
+pub(super) fn settle_command(record: usize) -> String {
+    format!("agent-fleet lease release --record {record} --force")
+}
+
+/// How profiles are used, counting the records that `counts` admits.
+pub(super) fn occupancy(slots: &[Slot], counts: impl Fn(usize) -> bool) -> Occupancy {
+    let mut occupancy = Occupancy::default();
+    let add = |live: &mut BTreeMap<ProfileId, u32>, profile: &ProfileId| match live.get_mut(profile)
+    {
+        Some(count) => *count += 1,
+        None => {
+            live.insert(profile.clone(), 1);
+        }
+    };
+    for (at, slot) in slots.iter().enumerate() {
+        match slot {
+            Slot::Free => {}
+            Slot::Pick {
+                profile,
+                generation,
+            } => {
+                let last = occupancy.last_pick.entry(profile.clone()).or_default();
+                *last = (*last).max(*generation);
+            }
+            Slot::Damaged {
+                profile: Some(profile),
+                ..
+            } => add(&mut occupancy.live, profile),
+            Slot::Damaged { profile: None, .. } => {}
+            Slot::Lease(record) if counts(at) => match record.stage {
+                Stage::Running {
+                    takes: Takes::Nothing,
+                    ..
+                } => {}
+                Stage::Running {
+                    takes: Takes::Profile,
+                    ..
+                } => {
+                    add(&mut occupancy.live, &record.profile);
+                    occupancy.probed.insert(record.profile.clone());
+                }
+                Stage::Reserved { .. }
+                | Stage::Running {
+                    takes: Takes::Slot, ..
+                } => add(&mut occupancy.live, &record.profile),
+            },
+            Slot::Lease(_) => {}
+        }
+    }
+    occupancy
+}

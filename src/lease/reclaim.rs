@@ -1,0 +1,164 @@
+//! Finding out which leases have ended, without looking at all of them every time.
+//!
+//! A record that was not verified counts as live, so a cap is never exceeded. A call verifies its own task's
+//! record, the records of the profile it is about to grant, and a window of 64 that moves through the table
+//! from call to call; everything only before it answers that nothing is free. What is found to have ended is
+//! removed at once, and its slot is free in the same call.
+
+use super::details;
+use super::holder::{Holder, Sighting};
+use super::locked::Locked;
+use super::record::{Record, Slot, Stage, Takes};
+use super::transition::{Facts, verdict};
+use super::witness::Probe;
+use crate::contract::lease::Verdict;
+use crate::error::Result;
+use crate::id::{ProfileId, TaskKey};
+
+/// Leases that a call verifies beyond those it needs.
+const WINDOW: usize = 64;
+
+impl Locked<'_> {
+    /// The verdict on a record; one that is [`Verdict::Dead`] stays until it is reclaimed.
+    pub(super) fn verify(&mut self, at: usize) -> Verdict {
+        if let Some(known) = self.verdicts.get(&at) {
+            return *known;
+        }
+        let Some(Slot::Lease(record)) = self.table.slots.get(at) else {
+            return Verdict::Unknown;
+        };
+        let task = record.task;
+        let found = match record.stage {
+            Stage::Reserved { expires } if expires <= self.now.0 => Verdict::Dead,
+            Stage::Reserved { .. } => Verdict::Reserved,
+            Stage::Running { takes, .. } => {
+                let sighting = match (takes, holder(record, self.store.here.boot)) {
+                    // Released by force: its pid no longer counts, only what still holds its witness.
+                    (Takes::Nothing, _) | (_, None) => Sighting::OtherNamespace,
+                    (Takes::Slot | Takes::Profile, Some(holder)) => self.store.here.sight(&holder),
+                };
+                self.judge(task, sighting)
+            }
+        };
+        self.verdicts.insert(at, found);
+        found
+    }
+
+    fn judge(&mut self, task: TaskKey, sighting: Sighting) -> Verdict {
+        let witness = match sighting {
+            Sighting::Alive | Sighting::OtherBoot => Probe::Free,
+            Sighting::Gone | Sighting::OtherNamespace | Sighting::Unreadable => {
+                self.store.probe(task)
+            }
+        };
+        if witness == Probe::Held && !self.confirmed {
+            self.unsure = true;
+        }
+        verdict(Facts {
+            sighting,
+            witness,
+            confirmed: self.confirmed,
+        })
+    }
+
+    /// True when some process holds the task's witness.
+    pub(super) fn held_now(&mut self, task: TaskKey) -> bool {
+        let held = self.store.probe(task) != Probe::Free;
+        if held && !self.confirmed {
+            self.unsure = true;
+        }
+        held
+    }
+
+    /// Verifies one record and removes it if it has ended; true when it did.
+    pub(super) fn reclaim(&mut self, at: usize) -> Result<bool> {
+        if self.verify(at) != Verdict::Dead {
+            return Ok(false);
+        }
+        let Some(Slot::Lease(record)) = self.table.slots.get(at).cloned() else {
+            return Ok(false);
+        };
+        let evicted = matches!(
+            record.stage,
+            Stage::Running {
+                takes: Takes::Nothing,
+                ..
+            }
+        );
+        let details = details::load(&self.store.directory, record.task, record.generation);
+        self.remove(at, &record)?;
+        if !evicted {
+            self.note(&record, details, self.store.here.boot);
+        }
+        Ok(true)
+    }
+
+    /// Reclaims among the records that `wanted` admits; true when any had ended.
+    fn reclaim_where(&mut self, wanted: impl Fn(&Record) -> bool) -> Result<bool> {
+        let mut any = false;
+        for at in 0..self.table.slots.len() {
+            if matches!(&self.table.slots[at], Slot::Lease(record) if wanted(record)) {
+                any |= self.reclaim(at)?;
+            }
+        }
+        Ok(any)
+    }
+
+    /// Reclaims among all records; true when any had ended.
+    pub(super) fn reclaim_all(&mut self) -> Result<bool> {
+        self.reclaim_where(|_| true)
+    }
+
+    /// Reclaims among a profile's records; true when any had ended.
+    pub(super) fn reclaim_profile(&mut self, profile: &ProfileId) -> Result<bool> {
+        self.reclaim_where(|record| record.profile == *profile)
+    }
+
+    /// Reclaims expired reservations, which costs nothing to see, and verifies the next window of leases.
+    /// The hand is written with the next grant.
+    pub(super) fn reclaim_window(&mut self) -> Result<()> {
+        let now = self.now.0;
+        self.reclaim_where(
+            |record| matches!(record.stage, Stage::Reserved { expires } if expires <= now),
+        )?;
+        let count = self.table.slots.len();
+        let start = self.table.header.hand as usize;
+        let (mut at, mut looked) = (start, 0);
+        for step in 0..count {
+            at = (start + step) % count;
+            if looked == WINDOW {
+                break;
+            }
+            if matches!(
+                &self.table.slots[at],
+                Slot::Lease(Record {
+                    stage: Stage::Running { .. },
+                    ..
+                })
+            ) {
+                looked += 1;
+                self.reclaim(at)?;
+            }
+        }
+        self.table.header.hand = u32::try_from(at).unwrap_or(0);
+        Ok(())
+    }
+}
+
+/// The process that a record is bound to; `None` when it is not, or was restored without one.
+pub(super) fn holder(record: &Record, boot: [u8; 16]) -> Option<Holder> {
+    match record.stage {
+        Stage::Reserved { .. } | Stage::Running { pid: 0, .. } => None,
+        Stage::Running {
+            pid,
+            start,
+            namespace,
+            ..
+        } => Some(Holder {
+            pid,
+            start,
+            boot,
+            namespace,
+        }),
+    }
+}

@@ -1,0 +1,65 @@
+//! Files of fixed-size blocks that are rewritten in place.
+//!
+//! Nothing is synced: after a power cut any block may be old, new or torn. A process that is killed leaves
+//! each block old or new. A reader without the writers' lock may see a torn block, so blocks carry checksums.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::FileExt as _;
+use std::path::Path;
+
+use super::read::LIMIT;
+
+/// An open file of blocks.
+#[derive(Debug)]
+pub struct Blocks<const SIZE: usize> {
+    file: File,
+}
+
+impl<const SIZE: usize> Blocks<SIZE> {
+    /// Opens an existing file to read and write it.
+    pub fn open(path: impl AsRef<Path>) -> io::Result<Self> {
+        let file = OpenOptions::new().read(true).write(true).open(path)?;
+        Ok(Self { file })
+    }
+
+    /// Opens an existing file to read it.
+    pub fn open_read_only(path: impl AsRef<Path>) -> io::Result<Self> {
+        let file = File::open(path)?;
+        Ok(Self { file })
+    }
+
+    /// All whole blocks. A file above [`LIMIT`] is not read.
+    pub fn read(&self) -> io::Result<Vec<[u8; SIZE]>> {
+        let length = self.file.metadata()?.len();
+        if length > LIMIT {
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
+        let count = usize::try_from(length).unwrap_or(0) / SIZE;
+        let mut blocks = vec![[0; SIZE]; count];
+        self.file.read_exact_at(blocks.as_flattened_mut(), 0)?;
+        Ok(blocks)
+    }
+
+    /// Writes one block with one call.
+    pub fn write(&self, at: usize, block: &[u8; SIZE]) -> io::Result<()> {
+        self.file.write_all_at(block, (at * SIZE) as u64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Blocks;
+
+    #[test]
+    fn blocks_are_rewritten_in_place_and_a_torn_tail_is_no_block() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("a");
+        super::super::replace::create(&path, b"aabbc").unwrap();
+        let blocks = Blocks::<2>::open(&path).unwrap();
+        blocks.write(1, b"xx").unwrap();
+        assert_eq!(blocks.read().unwrap(), [*b"aa", *b"xx"]);
+        blocks.write(2, b"yy").unwrap();
+        assert_eq!(blocks.read().unwrap(), [*b"aa", *b"xx", *b"yy"]);
+    }
+}
