@@ -60,7 +60,7 @@ impl Provider for Scripted {
     }
 
     fn default_concurrency(&self) -> u32 {
-        2
+        3
     }
 
     fn parse_login(&self, bytes: &[u8]) -> Result<Login, LoginError> {
