@@ -3,6 +3,8 @@
 mod architecture;
 mod cli_contract;
 mod cli_output;
+mod docs;
+mod generated;
 mod pages;
 mod scripted_agent;
 mod support;

@@ -1,9 +1,8 @@
 //! `agent-fleet completions SHELL`.
 
-use clap::CommandFactory as _;
 use clap_complete::Shell;
 
-use super::{Arguments, Outcome};
+use super::{Outcome, definition};
 use crate::error::{Error, Result};
 
 #[derive(Debug, clap::Args)]
@@ -14,7 +13,7 @@ pub(super) struct CompletionsArguments {
 
 pub(super) fn run(arguments: &CompletionsArguments) -> Result<Outcome> {
     let mut script = Vec::new();
-    let mut command = Arguments::command();
+    let mut command = definition();
     clap_complete::generate(arguments.shell, &mut command, "agent-fleet", &mut script);
     String::from_utf8(script)
         .map(Outcome::Text)

@@ -1,8 +1,6 @@
 //! `agent-fleet man [COMMAND]...`.
 
-use clap::CommandFactory as _;
-
-use super::{Arguments, Outcome};
+use super::{Outcome, definition};
 use crate::error::{Error, Result, code};
 
 /// Prints roff: `agent-fleet man lease choose | man -l -`.
@@ -14,8 +12,7 @@ pub(super) struct ManArguments {
 }
 
 pub(super) fn run(arguments: &ManArguments) -> Result<Outcome> {
-    let mut root = Arguments::command();
-    root.build();
+    let root = definition();
     let mut command = &root;
     for word in &arguments.words {
         command = command.find_subcommand(word).ok_or_else(|| {

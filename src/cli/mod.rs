@@ -19,7 +19,7 @@ use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand, ValueEnum};
+use clap::{CommandFactory as _, Parser, Subcommand, ValueEnum};
 
 use crate::env::{Context, World};
 use crate::error::Result;
@@ -172,6 +172,13 @@ impl App {
             drop(writeln!(anstream::stderr(), "{text}"));
         }
     }
+}
+
+/// The whole command line as clap knows it: what completions, manual pages and `docs/cli.md` are made of.
+pub fn definition() -> clap::Command {
+    let mut command = Arguments::command();
+    command.build();
+    command
 }
 
 /// Runs one command line to its exit status.

@@ -58,8 +58,8 @@ fn hint(error: &clap::Error, arguments: &[OsString]) -> String {
 
 /// The typed words that name a command, whatever stands between them.
 fn command_words(arguments: &[OsString]) -> Vec<&str> {
-    use clap::CommandFactory as _;
-    let mut command = &super::Arguments::command();
+    let root = super::definition();
+    let mut command = &root;
     let mut words = Vec::new();
     let typed = arguments.iter().skip(1).take_while(|word| *word != "--");
     for word in typed.filter_map(|word| word.to_str()) {

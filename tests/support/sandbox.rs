@@ -117,6 +117,18 @@ impl Sandbox {
         command
     }
 
+    /// A shell that types one line in this world's home.
+    pub(crate) fn shell(&self, line: &str) -> Command {
+        let mut command = Self::tool("sh");
+        command
+            .args(["-c", line])
+            .env_clear()
+            .envs(&self.variables)
+            .current_dir(self.path("home"))
+            .stdin(Stdio::null());
+        command
+    }
+
     /// Runs the program to its end.
     pub(crate) fn run<I, S>(&self, arguments: I) -> Ran
     where

@@ -1,0 +1,118 @@
+//! Pages under `docs` that are made from the code.
+
+use std::fmt::Write as _;
+
+use agent_fleet::error::{Class, code};
+use agent_fleet::{cli, contract, env};
+
+use crate::support::page::check;
+
+const MADE: &str = "<!-- Made from the code by tests/generated.rs; UPDATE_DOCS=1 cargo test --features test-fakes makes it again. -->\n\n";
+
+fn take(page: &mut String, text: impl std::fmt::Display) {
+    writeln!(page, "{text}").expect("a string takes all");
+}
+
+#[test]
+fn the_page_of_errors_is_made_from_the_codes() {
+    let mut page = format!("# Errors\n\n{MADE}");
+    take(
+        &mut page,
+        "Every refusal has a stable code, a class, one sentence and, where there is a way out, the next command.\n\
+         It exits 2, or with the number of its class under `--exit-codes class`. New codes may be added; none is\n\
+         renamed while the contract's version stays.\n",
+    );
+    for class in [
+        Class::Refused,
+        Class::Capacity,
+        Class::Identity,
+        Class::Busy,
+        Class::System,
+        Class::Internal,
+    ] {
+        let meaning = match class {
+            Class::Refused => "bad input or policy: trying again changes nothing",
+            Class::Capacity => "nothing free now: `retry_at` says when it may be",
+            Class::Identity => "the account is not proved: a person has to act",
+            Class::Busy => "another command or worker holds it",
+            Class::System => "the machine failed us",
+            Class::Internal => "a bug in agent-fleet: please report it",
+        };
+        take(
+            &mut page,
+            format_args!(
+                "## `{}` (exit {})\n\n{meaning}.\n\n| code | meaning |\n|---|---|",
+                class.name(),
+                class.status()
+            ),
+        );
+        for (code, meaning) in code::ALL.iter().filter(|(code, _)| code.class == class) {
+            take(&mut page, format_args!("| `{}` | {meaning} |", code.name));
+        }
+        take(&mut page, "");
+    }
+    check("docs/errors.md", &format!("{}\n", page.trim_end()));
+}
+
+#[test]
+fn the_schema_is_made_from_the_types_that_are_serialised() {
+    let page = format!("{:#}\n", contract::schema::document());
+    check(
+        &format!("docs/schema/contract-{}.json", contract::VERSION),
+        &page,
+    );
+}
+
+#[test]
+fn the_page_of_commands_is_made_from_the_command_line() {
+    let root = cli::definition();
+    let mut page = format!("# Commands\n\n{MADE}");
+    take(
+        &mut page,
+        "Flags stand before or after the command. Results go to stdout, notes to stderr.\n",
+    );
+    take(&mut page, help_block(&root));
+    take(
+        &mut page,
+        "## Variables\n\n| variable | meaning |\n|---|---|",
+    );
+    for (name, meaning) in env::VARIABLES {
+        take(&mut page, format_args!("| `{name}` | {meaning} |"));
+    }
+    take(&mut page, "");
+    commands(&root, &mut page);
+    check("docs/cli.md", &format!("{}\n", page.trim_end()));
+}
+
+/// One heading for each command that does something, depth first.
+fn commands(parent: &clap::Command, page: &mut String) {
+    for command in parent.get_subcommands() {
+        if command.is_hide_set() {
+            continue;
+        }
+        if command.has_subcommands() {
+            commands(command, page);
+        } else {
+            let name = command.get_bin_name().unwrap_or(command.get_name());
+            take(page, format_args!("## {name}\n"));
+            take(page, help_block(command));
+        }
+    }
+}
+
+/// The help of a command, 100 columns wide, without the flags that every command has.
+fn help_block(command: &clap::Command) -> String {
+    let is_root = command.get_name() == "agent-fleet";
+    let help = command
+        .clone()
+        .term_width(100)
+        .mut_args(|argument| {
+            let everywhere = argument.get_help_heading() == Some("Global options")
+                || matches!(argument.get_id().as_str(), "help" | "version");
+            argument.hide(everywhere && !is_root)
+        })
+        .render_long_help();
+    let help = help.to_string();
+    let lines: Vec<&str> = help.trim_end().lines().map(str::trim_end).collect();
+    format!("```text\n{}\n```\n", lines.join("\n"))
+}
