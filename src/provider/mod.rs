@@ -4,6 +4,11 @@
 //! environment and parsers are pure; only `home` touches files and only `http` opens sockets. Nothing in
 //! here writes, copies or refreshes a credential.
 
+pub(crate) mod account;
+pub(crate) mod answer;
+pub(crate) mod claude;
+pub(crate) mod codex;
+
 use std::ffi::OsString;
 use std::path::PathBuf;
 
