@@ -1,3 +1,6 @@
 //! Who is behind a credential: fingerprints, proofs, anchors and their conflicts.
 
+pub mod conflict;
+pub mod credential;
 pub mod fingerprint;
+pub mod proof;

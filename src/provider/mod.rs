@@ -4,7 +4,10 @@
 //! environment and parsers are pure; only `home` touches files and only `http` opens sockets. Nothing in
 //! here writes, copies or refreshes a credential.
 
+pub(crate) mod account;
+pub(crate) mod answer;
 pub mod claude;
+pub(crate) mod codex;
 pub mod home;
 pub mod scripted;
 

@@ -1,3 +1,5 @@
 //! How much of an account's allowance is left: windows, readings, headroom, cooldowns.
 
+pub mod headroom;
+pub mod poll;
 pub mod window;

@@ -3,3 +3,4 @@
 mod config_lock;
 pub mod home;
 pub mod hooks;
+pub(crate) mod login;

@@ -1,0 +1,243 @@
+//! Accounts that more than one place holds. Pure.
+//!
+//! Two profiles of one account, a worker equal to the base CLI login or to the Desktop login, and an anchor
+//! that is configured but cannot be read: each fails closed and is named. Unknown components match
+//! anything, so what cannot be told apart overlaps.
+
+use std::collections::BTreeMap;
+
+use super::fingerprint::Fingerprint;
+use crate::error::{Code, Refusal, code};
+use crate::id::ProviderKind;
+
+/// What is known of an anchor.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AnchorIdentity {
+    /// Out of play: nobody, or nobody who could share an account.
+    Nobody,
+    /// The account that no worker may share.
+    Account(Fingerprint),
+    /// Configured, but missing or unreadable, with the reason word.
+    Unverified(&'static str),
+}
+
+/// The anchors of one provider.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Anchors {
+    /// The base CLI login.
+    pub base: AnchorIdentity,
+    /// The Desktop app's login.
+    pub desktop: AnchorIdentity,
+}
+
+/// Why a proved profile may not be used all the same.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Overlap {
+    /// These profiles hold the same account.
+    Duplicate(Vec<String>),
+    /// The base CLI login holds the same account.
+    Base,
+    /// The base CLI login cannot be proved, for this reason.
+    BaseUnverified(&'static str),
+    /// The Desktop app holds the same account.
+    Desktop,
+    /// The Desktop login cannot be read, for this reason.
+    DesktopUnverified(&'static str),
+}
+
+impl Overlap {
+    /// The error code that names it.
+    pub fn code(&self) -> Code {
+        match self {
+            Self::Duplicate(_) => code::DUPLICATE_PROVIDER_IDENTITY,
+            Self::Base => code::BASE_IDENTITY,
+            Self::BaseUnverified(_) => code::BASE_IDENTITY_UNVERIFIED,
+            Self::Desktop => code::DESKTOP_IDENTITY,
+            Self::DesktopUnverified(_) => code::DESKTOP_IDENTITY_UNVERIFIED,
+        }
+    }
+}
+
+/// A profile in conflict, as it is told.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}", sentence(.profile, *.provider, .overlap))]
+pub struct Conflict {
+    /// Which profile.
+    pub profile: String,
+    /// Its provider.
+    pub provider: ProviderKind,
+    /// With whom.
+    pub overlap: Overlap,
+}
+
+fn sentence(profile: &str, provider: ProviderKind, overlap: &Overlap) -> String {
+    // Supervisors written to contract 1 look for this word in every sentence about a shared account.
+    const PHRASE: &str = "duplicate_provider_identity";
+    match overlap {
+        Overlap::Duplicate(others) => format!(
+            "profile `{profile}` holds the same {provider} account as `{}` ({PHRASE})",
+            others.join("`, `")
+        ),
+        Overlap::Base => format!(
+            "profile `{profile}` holds the account of the base {provider} login ({PHRASE}: base_identity)"
+        ),
+        Overlap::BaseUnverified(reason) => format!(
+            "the base {provider} login cannot be proved ({reason}), so profile `{profile}` may share its \
+             account ({PHRASE}: base_identity_unverified)"
+        ),
+        Overlap::Desktop => format!(
+            "profile `{profile}` holds the account of the Desktop app ({PHRASE}: desktop_identity)"
+        ),
+        Overlap::DesktopUnverified(reason) => format!(
+            "the Desktop app's login cannot be read ({reason}), so profile `{profile}` may share its \
+             account ({PHRASE}: desktop_identity_unverified)"
+        ),
+    }
+}
+
+impl Refusal for Conflict {
+    fn code(&self) -> Code {
+        self.overlap.code()
+    }
+    fn hint(&self) -> Option<String> {
+        let Self {
+            profile, provider, ..
+        } = self;
+        Some(match &self.overlap {
+            Overlap::Duplicate(_) => format!("agent-fleet profile remove {profile}"),
+            Overlap::Base | Overlap::Desktop => format!("agent-fleet profile disable {profile}"),
+            Overlap::BaseUnverified(_) => {
+                format!("agent-fleet config set providers.{provider}.base_home false")
+            }
+            Overlap::DesktopUnverified(_) => {
+                format!("agent-fleet config set providers.{provider}.desktop_identity_file false")
+            }
+        })
+    }
+}
+
+/// The conflicts among the proved profiles of one provider and its anchors, by profile.
+///
+/// The first that holds is told: what another profile or anchor is known to hold, before what is unknown.
+pub fn find(profiles: &[(&str, &Fingerprint)], anchors: &Anchors) -> BTreeMap<String, Overlap> {
+    profiles
+        .iter()
+        .filter_map(|(name, account)| {
+            let others: Vec<String> = profiles
+                .iter()
+                .filter(|(other, theirs)| other != name && account.overlaps(theirs))
+                .map(|(other, _)| (*other).to_owned())
+                .collect();
+            let holds = |anchor: &AnchorIdentity| {
+                matches!(anchor, AnchorIdentity::Account(theirs) if account.overlaps(theirs))
+            };
+            let overlap = if !others.is_empty() {
+                Overlap::Duplicate(others)
+            } else if holds(&anchors.base) {
+                Overlap::Base
+            } else if holds(&anchors.desktop) {
+                Overlap::Desktop
+            } else if let AnchorIdentity::Unverified(reason) = anchors.base {
+                Overlap::BaseUnverified(reason)
+            } else if let AnchorIdentity::Unverified(reason) = anchors.desktop {
+                Overlap::DesktopUnverified(reason)
+            } else {
+                return None;
+            };
+            Some(((*name).to_owned(), overlap))
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{AnchorIdentity, Anchors, Conflict, Overlap, find};
+    use crate::error::Error;
+    use crate::id::ProviderKind::Claude;
+    use crate::identity::fingerprint::{Account, Fingerprint, Key};
+
+    fn person(user: &str, account: &str, organization: &str) -> Fingerprint {
+        let known = |text: &str| (!text.is_empty()).then(|| text.to_owned());
+        let account = Account {
+            user: known(user),
+            account: known(account),
+            organization: known(organization),
+        };
+        Key::new([1; 32]).fingerprint(Claude, &account)
+    }
+
+    fn nobody() -> Anchors {
+        Anchors {
+            base: AnchorIdentity::Nobody,
+            desktop: AnchorIdentity::Nobody,
+        }
+    }
+
+    #[test]
+    fn both_profiles_of_one_account_are_refused_and_the_third_goes_on() {
+        let (one, two) = (person("", "a1", "o1"), person("", "a2", "o1"));
+        let found = find(&[("x", &one), ("y", &two), ("z", &one)], &nobody());
+        assert_eq!(
+            found.keys().map(String::as_str).collect::<Vec<_>>(),
+            ["x", "z"]
+        );
+        assert_eq!(found["x"], Overlap::Duplicate(vec!["z".to_owned()]));
+    }
+
+    #[test]
+    fn two_people_in_one_workspace_and_one_person_in_two_are_four_accounts() {
+        let all = [
+            person("u1", "a1", "o1"),
+            person("u2", "a1", "o1"),
+            person("u1", "a1", "o2"),
+        ];
+        let named: Vec<_> = ["x", "y", "z"].into_iter().zip(&all).collect();
+        assert!(find(&named, &nobody()).is_empty());
+    }
+
+    #[test]
+    fn anchors_overlap_by_what_they_know_and_fail_closed() {
+        let (one, two) = (person("", "a1", "o1"), person("", "a2", "o2"));
+        let profiles = [("x", &one), ("y", &two)];
+        let mut anchors = nobody();
+        anchors.desktop = AnchorIdentity::Account(person("", "a1", ""));
+        let found = find(&profiles, &anchors);
+        assert_eq!((found.len(), &found["x"]), (1, &Overlap::Desktop));
+        anchors.desktop = AnchorIdentity::Unverified("missing");
+        assert_eq!(
+            find(&profiles, &anchors)["y"],
+            Overlap::DesktopUnverified("missing")
+        );
+        anchors.base = AnchorIdentity::Account(person("", "a2", "o2"));
+        assert_eq!(find(&profiles, &anchors)["y"], Overlap::Base);
+        anchors.base = AnchorIdentity::Unverified("missing");
+        assert_eq!(
+            find(&profiles, &anchors)["x"],
+            Overlap::BaseUnverified("missing")
+        );
+    }
+
+    #[test]
+    fn every_sentence_has_the_word_that_supervisors_look_for() {
+        for overlap in [
+            Overlap::Duplicate(vec!["y".to_owned()]),
+            Overlap::Base,
+            Overlap::BaseUnverified("missing"),
+            Overlap::Desktop,
+            Overlap::DesktopUnverified("missing"),
+        ] {
+            let name = overlap.code().name;
+            let error = Error::from(Conflict {
+                profile: "x".to_owned(),
+                provider: Claude,
+                overlap,
+            });
+            assert!(
+                error.message.contains("duplicate_provider_identity"),
+                "{error}"
+            );
+            assert!(error.message.contains(name), "{error} does not say {name}");
+            assert!(error.hint.is_some());
+        }
+    }
+}
