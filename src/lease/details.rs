@@ -17,28 +17,28 @@ use crate::id::{PoolId, ProfileId, ProviderKind, Task, TaskKey};
 use crate::store::{directory, read, replace};
 
 /// Extension of both files.
-pub const EXTENSION: &str = "json";
+pub(super) const EXTENSION: &str = "json";
 
 /// The content of a details file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Details {
+pub(super) struct Details {
     /// Version of this shape: 1.
-    pub schema: u32,
+    pub(super) schema: u32,
     /// The task as the caller wrote it.
-    pub task: Task,
+    pub(super) task: Task,
     /// The pool asked for.
-    pub pool: Option<PoolId>,
+    pub(super) pool: Option<PoolId>,
     /// The workspace; `None` for a probe.
-    pub workspace: Option<Utf8PathBuf>,
+    pub(super) workspace: Option<Utf8PathBuf>,
     /// The leased profile.
-    pub profile: ProfileId,
+    pub(super) profile: ProfileId,
     /// Its provider.
-    pub provider: ProviderKind,
+    pub(super) provider: ProviderKind,
     /// Labels.
     #[serde(default)]
-    pub labels: BTreeMap<String, String>,
+    pub(super) labels: BTreeMap<String, String>,
     /// When it was granted.
-    pub created_at: jiff::Timestamp,
+    pub(super) created_at: jiff::Timestamp,
 }
 
 /// Labels that came with exec, for a lease whose details file existed already.
@@ -48,7 +48,7 @@ struct BoundLabels {
 }
 
 /// Where the details of a grant are.
-pub fn path(directory: &Utf8Path, task: TaskKey, generation: u64) -> Utf8PathBuf {
+pub(super) fn path(directory: &Utf8Path, task: TaskKey, generation: u64) -> Utf8PathBuf {
     directory.join(format!("{}.{generation}.{EXTENSION}", task.hex()))
 }
 
@@ -71,12 +71,12 @@ fn create(path: &Utf8Path, content: &impl Serialize) -> Result<()> {
 }
 
 /// Writes the details of a grant.
-pub fn save(directory: &Utf8Path, generation: u64, details: &Details) -> Result<()> {
+pub(super) fn save(directory: &Utf8Path, generation: u64, details: &Details) -> Result<()> {
     create(&path(directory, details.task.key(), generation), details)
 }
 
 /// Writes the labels that a bind added.
-pub fn save_labels(
+pub(super) fn save_labels(
     directory: &Utf8Path,
     task: TaskKey,
     generation: u64,
@@ -94,7 +94,7 @@ fn parse<T: for<'a> Deserialize<'a>>(path: &Utf8Path) -> Option<T> {
 }
 
 /// The details of a grant, labels of its bind included; `None` when they are lost or of another task.
-pub fn load(directory: &Utf8Path, task: TaskKey, generation: u64) -> Option<Details> {
+pub(super) fn load(directory: &Utf8Path, task: TaskKey, generation: u64) -> Option<Details> {
     let mut details: Details = parse(&path(directory, task, generation))?;
     if let Some(bound) = parse::<BoundLabels>(&bound_path(directory, task, generation)) {
         details.labels.extend(bound.labels);
@@ -103,7 +103,7 @@ pub fn load(directory: &Utf8Path, task: TaskKey, generation: u64) -> Option<Deta
 }
 
 /// Removes the files of a grant; one that cannot be removed is swept later.
-pub fn remove(directory: &Utf8Path, task: TaskKey, generation: u64) {
+pub(super) fn remove(directory: &Utf8Path, task: TaskKey, generation: u64) {
     for path in [
         path(directory, task, generation),
         bound_path(directory, task, generation),
@@ -113,7 +113,7 @@ pub fn remove(directory: &Utf8Path, task: TaskKey, generation: u64) {
 }
 
 /// The task key and generation that a details file's name stands for.
-pub fn parse_name(name: &str) -> Option<(TaskKey, u64)> {
+pub(super) fn parse_name(name: &str) -> Option<(TaskKey, u64)> {
     let stem = name.strip_suffix(".json")?;
     let stem = stem.strip_suffix(".bound").unwrap_or(stem);
     let (key, generation) = stem.split_once('.')?;
@@ -121,7 +121,7 @@ pub fn parse_name(name: &str) -> Option<(TaskKey, u64)> {
 }
 
 /// Digest of the terms that a task's lease is sticky to.
-pub fn terms(workspace: Option<&Utf8Path>, pool: Option<&PoolId>) -> [u8; 16] {
+pub(super) fn terms(workspace: Option<&Utf8Path>, pool: Option<&PoolId>) -> [u8; 16] {
     let mut digest = Sha256::new();
     for part in [workspace.map(Utf8Path::as_str), pool.map(PoolId::as_str)] {
         // A length before each part keeps two lists of parts from running together.

@@ -19,7 +19,7 @@ const SWEEP_INTERVAL: u32 = 1024;
 
 /// The table under the lock.
 #[derive(Debug)]
-pub struct Locked<'a> {
+pub(super) struct Locked<'a> {
     pub(super) store: &'a TableStore,
     pub(super) table: Table,
     pub(super) now: BootTime,
@@ -35,7 +35,7 @@ pub struct Locked<'a> {
 
 impl<'a> Locked<'a> {
     /// Opens the table under a lock that the caller took.
-    pub fn open(store: &'a TableStore, guard: Guard, confirmed: bool) -> Result<Self> {
+    pub(super) fn open(store: &'a TableStore, guard: Guard, confirmed: bool) -> Result<Self> {
         let probe = |task: TaskKey| store.probe(task);
         let (table, over) = Table::open(&store.directory, store.here.boot, &probe)?;
         let locked = Self {
@@ -178,7 +178,6 @@ pub(super) fn occupancy(slots: &[Slot], counts: impl Fn(usize) -> bool) -> Occup
     };
     for (at, slot) in slots.iter().enumerate() {
         match slot {
-            Slot::Free => {}
             Slot::Pick {
                 profile,
                 generation,
@@ -190,7 +189,6 @@ pub(super) fn occupancy(slots: &[Slot], counts: impl Fn(usize) -> bool) -> Occup
                 profile: Some(profile),
                 ..
             } => add(&mut occupancy.live, profile),
-            Slot::Damaged { profile: None, .. } => {}
             Slot::Lease(record) if counts(at) => match record.stage {
                 Stage::Running {
                     takes: Takes::Nothing,
@@ -208,7 +206,7 @@ pub(super) fn occupancy(slots: &[Slot], counts: impl Fn(usize) -> bool) -> Occup
                     takes: Takes::Slot, ..
                 } => add(&mut occupancy.live, &record.profile),
             },
-            Slot::Lease(_) => {}
+            Slot::Lease(_) | Slot::Free | Slot::Damaged { profile: None, .. } => {}
         }
     }
     occupancy

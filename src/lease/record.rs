@@ -15,36 +15,36 @@
 use crate::id::{ID_LENGTH, ProfileId, ProviderKind, TaskKey};
 
 /// Bytes of a record, and of the header.
-pub const SIZE: usize = 256;
+pub(super) const SIZE: usize = 256;
 /// Version of this layout.
-pub const VERSION: u32 = 1;
+pub(super) const VERSION: u32 = 1;
 const MAGIC: &[u8; 8] = b"afleases";
 const CHECKED: usize = SIZE - 4;
 const PROFILE_AT: usize = 120;
 
 /// One record's bytes.
-pub type Bytes = [u8; SIZE];
+pub(super) type Bytes = [u8; SIZE];
 /// A free record.
-pub const FREE: Bytes = [0; SIZE];
+pub(super) const FREE: Bytes = [0; SIZE];
 
 /// What the header holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Header {
+pub(super) struct Header {
     /// The boot that all records are of.
-    pub boot: [u8; 16],
+    pub(super) boot: [u8; 16],
     /// High half of generations.
-    pub epoch: u32,
+    pub(super) epoch: u32,
     /// Low half of the last generation granted.
-    pub counter: u32,
+    pub(super) counter: u32,
     /// Where the next window of verification starts.
-    pub hand: u32,
+    pub(super) hand: u32,
     /// A number of records that the table had; with fewer it was cut short.
-    pub records: u32,
+    pub(super) records: u32,
 }
 
 /// Why a header is not usable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum HeaderFault {
+pub(super) enum HeaderFault {
     /// Not a header of ours, or damaged.
     Unreadable,
     /// Written by a newer version of this program.
@@ -53,7 +53,7 @@ pub enum HeaderFault {
 
 /// What a lease record says of its task's stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stage {
+pub(super) enum Stage {
     /// Waits for its process until this boot time in milliseconds.
     Reserved {
         /// Boot time in milliseconds.
@@ -76,7 +76,7 @@ pub enum Stage {
 
 /// What a running lease takes of its profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Takes {
+pub(super) enum Takes {
     /// One slot.
     Slot,
     /// Every slot: a probe.
@@ -87,26 +87,26 @@ pub enum Takes {
 
 /// A lease in the table.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Record {
+pub(super) struct Record {
     /// Its stage.
-    pub stage: Stage,
+    pub(super) stage: Stage,
     /// The leased profile.
-    pub profile: ProfileId,
+    pub(super) profile: ProfileId,
     /// Its provider.
-    pub provider: ProviderKind,
+    pub(super) provider: ProviderKind,
     /// Its task.
-    pub task: TaskKey,
+    pub(super) task: TaskKey,
     /// Digest of workspace and pool.
-    pub terms: [u8; 16],
+    pub(super) terms: [u8; 16],
     /// The grant's number.
-    pub generation: u64,
+    pub(super) generation: u64,
     /// When it was granted, wall milliseconds since 1970.
-    pub created: i64,
+    pub(super) created: i64,
 }
 
 /// A record as read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Slot {
+pub(super) enum Slot {
     /// Nothing.
     Free,
     /// A lease.
@@ -152,7 +152,7 @@ fn is_sealed(bytes: &Bytes) -> bool {
 
 impl Header {
     /// The bytes of the header.
-    pub fn encode(&self) -> Bytes {
+    pub(super) fn encode(&self) -> Bytes {
         let mut bytes = FREE;
         put(&mut bytes, 0, MAGIC);
         put(&mut bytes, 8, &VERSION.to_le_bytes());
@@ -166,7 +166,7 @@ impl Header {
     }
 
     /// Reads a header back.
-    pub fn decode(bytes: &Bytes) -> Result<Self, HeaderFault> {
+    pub(super) fn decode(bytes: &Bytes) -> Result<Self, HeaderFault> {
         if !bytes.starts_with(MAGIC) || !is_sealed(bytes) {
             return Err(HeaderFault::Unreadable);
         }
@@ -219,7 +219,7 @@ fn profile(bytes: &Bytes) -> Option<ProfileId> {
 
 impl Record {
     /// The bytes of the record.
-    pub fn encode(&self) -> Bytes {
+    pub(super) fn encode(&self) -> Bytes {
         let mut bytes = FREE;
         bytes[1] = provider_number(self.provider);
         put(&mut bytes, 8, &self.task.0);
@@ -256,7 +256,7 @@ impl Record {
 }
 
 /// The bytes of a pick record.
-pub fn encode_pick(profile: &ProfileId, generation: u64) -> Bytes {
+pub(super) fn encode_pick(profile: &ProfileId, generation: u64) -> Bytes {
     let mut bytes = FREE;
     bytes[0] = PICK;
     put(&mut bytes, 56, &generation.to_le_bytes());
@@ -267,7 +267,7 @@ pub fn encode_pick(profile: &ProfileId, generation: u64) -> Bytes {
 
 impl Slot {
     /// Reads a record back.
-    pub fn decode(bytes: &Bytes) -> Self {
+    pub(super) fn decode(bytes: &Bytes) -> Self {
         if *bytes == FREE {
             return Self::Free;
         }
@@ -353,14 +353,14 @@ mod tests {
                 any::<u64>(),
                 any::<u64>(),
                 any::<i64>(),
-                any::<bool>()
+                prop::sample::select(vec![Takes::Slot, Takes::Profile, Takes::Nothing])
             )
-                .prop_map(|(pid, start, namespace, bound, probe)| Stage::Running {
+                .prop_map(|(pid, start, namespace, bound, takes)| Stage::Running {
                     pid,
                     start,
                     namespace,
                     bound,
-                    probe
+                    takes
                 }),
         ]
     }

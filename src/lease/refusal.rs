@@ -11,13 +11,13 @@ use crate::sys::shell;
 
 /// One term in which a request differs from the lease there is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Difference {
+pub(super) struct Difference {
     /// `workspace`, `pool`, `profile` or `provider`.
-    pub what: &'static str,
+    pub(super) what: &'static str,
     /// What the lease has.
-    pub has: String,
+    pub(super) has: String,
     /// What was asked for.
-    pub asked: String,
+    pub(super) asked: String,
 }
 
 /// The refusal for a task without a lease.

@@ -149,7 +149,7 @@ impl Locked<'_> {
         }
         record.stage = running(holder, Takes::Slot, self.store.clock.now());
         self.table.write(at, &record.encode())?;
-        Ok(self.granted(&record, Verdict::Alive, witness, true))
+        Ok(self.granted(&record, Verdict::Alive, Some(witness), true))
     }
 
     fn granted(
@@ -312,7 +312,7 @@ impl Locked<'_> {
         let witness = match new.hold {
             Hold::Later(_) => None,
             Hold::Now(_) => match self.store.take_witness(record.task)? {
-                Some(witness) => witness,
+                Some(witness) => Some(witness),
                 None => return Err(refusal::owned(new.task, None, Standing::Evicted)),
             },
         };

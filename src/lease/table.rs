@@ -22,23 +22,23 @@ use crate::store::{directory, read, seal};
 
 /// The table of this boot.
 #[derive(Debug)]
-pub struct Table {
+pub(super) struct Table {
     blocks: Blocks<SIZE>,
     path: Utf8PathBuf,
     /// Its header; written back by [`Table::save_header`].
-    pub header: Header,
+    pub(super) header: Header,
     /// Its records, kept equal to the file.
-    pub slots: Vec<Slot>,
+    pub(super) slots: Vec<Slot>,
 }
 
 /// Where the table is.
-pub fn path(directory: &Utf8Path) -> Utf8PathBuf {
+pub(super) fn path(directory: &Utf8Path) -> Utf8PathBuf {
     directory.join("table")
 }
 
 /// The table's bytes, told apart.
 #[derive(Debug)]
-pub enum Read {
+pub(super) enum Read {
     /// A table of this boot.
     Usable(Header, Vec<Slot>),
     /// None, or one of another boot, whose leases have all ended.
@@ -48,7 +48,7 @@ pub enum Read {
 }
 
 /// Reads the table of boot `boot`. Refused with `newer_format` when a newer version wrote it.
-pub fn read(directory: &Utf8Path, boot: [u8; 16]) -> Result<Read> {
+pub(super) fn read(directory: &Utf8Path, boot: [u8; 16]) -> Result<Read> {
     let path = path(directory);
     match Blocks::open_read_only(&path) {
         Ok(blocks) => understand(&blocks, &path, boot),
@@ -91,7 +91,7 @@ impl Table {
     /// Opens the table to change it, beginning a new one where needed. Only under the `leases` lock.
     ///
     /// Also returns the leases that ended with an earlier boot.
-    pub fn open(
+    pub(super) fn open(
         directory: &Utf8Path,
         boot: [u8; 16],
         probe: &dyn Fn(TaskKey) -> Probe,
@@ -109,7 +109,7 @@ impl Table {
                     };
                     return Ok((table, Over::default()));
                 }
-                other => other,
+                over @ (Read::Over(_) | Read::Damaged) => over,
             },
             Err(error) if error.kind() == io::ErrorKind::NotFound => Read::Over(None),
             Err(error) => return Err(Error::io("open", &path, &error)),
@@ -126,19 +126,19 @@ impl Table {
     }
 
     /// Where this table is.
-    pub fn path(&self) -> &Utf8Path {
+    pub(super) fn path(&self) -> &Utf8Path {
         &self.path
     }
 
     /// Writes the header.
-    pub fn save_header(&self) -> Result<()> {
+    pub(super) fn save_header(&self) -> Result<()> {
         self.blocks
             .write(0, &self.header.encode())
             .map_err(|error| Error::io("write", &self.path, &error))
     }
 
     /// Writes a record; one past the end makes the table longer.
-    pub fn write(&mut self, at: usize, bytes: &Bytes) -> Result<()> {
+    pub(super) fn write(&mut self, at: usize, bytes: &Bytes) -> Result<()> {
         self.blocks
             .write(at + 1, bytes)
             .map_err(|error| Error::io("write", &self.path, &error))?;
@@ -151,7 +151,7 @@ impl Table {
     }
 
     /// The place for a new record.
-    pub fn free_place(&self) -> usize {
+    pub(super) fn free_place(&self) -> usize {
         self.slots
             .iter()
             .position(|slot| *slot == Slot::Free)
@@ -159,7 +159,7 @@ impl Table {
     }
 
     /// The next generation, already in force: the header is written before anything that shows it.
-    pub fn next_generation(&mut self) -> Result<u64> {
+    pub(super) fn next_generation(&mut self) -> Result<u64> {
         let known = u32::try_from(self.slots.len()).unwrap_or(u32::MAX);
         self.header.records = known;
         self.header.counter = self.header.counter.checked_add(1).ok_or_else(|| {
@@ -172,11 +172,11 @@ impl Table {
 
 /// The leases that ended with an earlier boot, with their details.
 #[derive(Debug, Default)]
-pub struct Over {
+pub(super) struct Over {
     /// That boot.
-    pub boot: [u8; 16],
+    pub(super) boot: [u8; 16],
     /// Its leases.
-    pub leases: Vec<(Record, Option<Details>)>,
+    pub(super) leases: Vec<(Record, Option<Details>)>,
 }
 
 type Begun = (Header, Vec<Slot>, Over);
@@ -256,14 +256,14 @@ fn load_epoch(directory: &Utf8Path) -> u32 {
 
 /// The files of leases, as the directory lists them.
 #[derive(Debug, Default)]
-pub struct Files {
+pub(super) struct Files {
     details: BTreeSet<(TaskKey, u64)>,
     witnesses: BTreeSet<TaskKey>,
 }
 
 impl Files {
     /// Lists a directory.
-    pub fn list(directory: &Utf8Path) -> Result<Self> {
+    pub(super) fn list(directory: &Utf8Path) -> Result<Self> {
         let failed = |error: io::Error| Error::io("list", directory, &error);
         let mut files = Self::default();
         for entry in fs::read_dir(directory).map_err(failed)? {
@@ -280,7 +280,7 @@ impl Files {
 
     /// Removes the files that belong to no record in `kept`, but for tasks whose witness is held: they are
     /// returned as records again where their details tell the profile. Only under the `leases` lock.
-    pub fn sweep(
+    pub(super) fn sweep(
         &self,
         directory: &Utf8Path,
         kept: &BTreeSet<(TaskKey, u64)>,

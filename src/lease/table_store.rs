@@ -104,12 +104,12 @@ impl TableStore {
         witness::probe(&self.directory, task)
     }
 
-    /// Takes a task's witness; the outer `None` when another process holds it. Only under the lock.
-    pub(super) fn take_witness(&self, task: TaskKey) -> Result<Option<Option<Witness>>> {
+    /// Takes a task's witness; `None` when another process holds it. Only under the lock.
+    pub(super) fn take_witness(&self, task: TaskKey) -> Result<Option<Witness>> {
         if self.faults.no_witness {
-            return Ok(Some(None));
+            return Ok(Some(Witness::pretend()));
         }
-        Ok(Witness::take(&self.directory, task)?.map(Some))
+        Witness::take(&self.directory, task)
     }
 
     /// Unlinks a task's witness file if nobody holds it. Only under the lock.

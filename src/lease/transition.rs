@@ -6,18 +6,18 @@ use crate::contract::lease::Verdict;
 
 /// What is known of a running lease's holder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Facts {
+pub(super) struct Facts {
     /// What the kernel says of its pid.
-    pub sighting: Sighting,
+    pub(super) sighting: Sighting,
     /// What the last probe of its witness saw.
-    pub witness: Probe,
+    pub(super) witness: Probe,
     /// True when the witness was held in three probes over 20 ms. A dying process closes its files a moment
     /// before or after its pid goes, so one probe proves nothing.
-    pub confirmed: bool,
+    pub(super) confirmed: bool,
 }
 
 /// Whether a running lease's holder lives. Everything but [`Verdict::Dead`] keeps its slot.
-pub fn verdict(facts: Facts) -> Verdict {
+pub(super) fn verdict(facts: Facts) -> Verdict {
     match (facts.sighting, facts.witness) {
         (Sighting::OtherBoot, Probe::Free | Probe::Held | Probe::Unreadable)
         | (Sighting::Gone | Sighting::OtherNamespace | Sighting::Unreadable, Probe::Free) => {
@@ -35,7 +35,7 @@ pub fn verdict(facts: Facts) -> Verdict {
 
 /// How a task stands with the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub(super) enum Standing {
     /// No lease.
     Absent,
     /// No lease, but the process of one that was released by force still lives.
@@ -52,7 +52,7 @@ pub enum Standing {
 
 /// What is asked of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Event {
+pub(super) enum Event {
     /// Choose: give it a lease.
     Reserve(Terms),
     /// Exec: give it a lease and bind it.
@@ -65,7 +65,7 @@ pub enum Event {
 
 /// Whether the request agrees with the lease there is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Terms {
+pub(super) enum Terms {
     /// Same workspace and pool, and profile and provider where given.
     Same,
     /// Some of them differ.
@@ -74,7 +74,7 @@ pub enum Terms {
 
 /// What follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Decision {
+pub(super) enum Decision {
     /// Grant a new lease, after removing what has ended.
     Grant,
     /// Return the lease there is.
@@ -96,7 +96,7 @@ pub enum Decision {
 }
 
 /// What follows when `event` is asked of a task that stands so.
-pub fn decide(standing: Standing, event: Event) -> Decision {
+pub(super) fn decide(standing: Standing, event: Event) -> Decision {
     match (standing, event) {
         (Standing::Damaged, _) => Decision::Unreadable,
         (

@@ -20,17 +20,18 @@ use crate::store::lock::{self, Mode};
 use crate::sys::descriptor;
 
 /// Extension of witness files.
-pub const EXTENSION: &str = "live";
+pub(super) const EXTENSION: &str = "live";
 
 /// A held witness. Dropping it closes this descriptor and unlocks nothing that a child inherited.
 #[derive(Debug)]
 pub struct Witness {
-    file: File,
+    /// `None` only where a test switched the witness off.
+    file: Option<File>,
 }
 
 /// What a probe saw.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Probe {
+pub(super) enum Probe {
     /// No process holds it.
     Free,
     /// Some process holds it.
@@ -40,36 +41,46 @@ pub enum Probe {
 }
 
 /// Where a task's witness file is.
-pub fn path(directory: &Utf8Path, task: TaskKey) -> Utf8PathBuf {
+pub(super) fn path(directory: &Utf8Path, task: TaskKey) -> Utf8PathBuf {
     directory.join(format!("{}.{EXTENSION}", task.hex()))
 }
 
 impl Witness {
     /// Takes a task's witness; `None` when another process holds it. Only under the `leases` lock.
-    pub fn take(directory: &Utf8Path, task: TaskKey) -> Result<Option<Self>> {
+    pub(super) fn take(directory: &Utf8Path, task: TaskKey) -> Result<Option<Self>> {
         let path = path(directory, task);
         let file = lock::open_lifetime(&path)
             .map_err(|error| Error::io("open the witness", &path, &error))?;
         let taken = lock::try_flock(&file, Mode::Exclusive)
             .map_err(|error| Error::io("lock the witness", &path, &error))?;
-        Ok(taken.then_some(Self { file }))
+        Ok(taken.then_some(Self { file: Some(file) }))
+    }
+
+    /// A witness of nothing, for tests that show what the witness is for.
+    pub(super) fn pretend() -> Self {
+        Self { file: None }
     }
 
     /// Lets the witness survive execve and returns the number of the descriptor that does. This value keeps
     /// its own descriptor, so that a failed execve can still give the witness up.
-    pub fn hand_over(&self) -> io::Result<RawFd> {
-        descriptor::survive_exec(self.file.try_clone()?)
+    pub fn hand_over(&self) -> io::Result<Option<RawFd>> {
+        let Some(file) = &self.file else {
+            return Ok(None);
+        };
+        descriptor::survive_exec(file.try_clone()?).map(Some)
     }
 
     /// Unlocks the witness for every process that shares it.
     pub fn give_up(self) {
         // Closing alone would leave it held while another thread is between fork and exec.
-        drop(lock::unlock(&self.file));
+        if let Some(file) = &self.file {
+            drop(lock::unlock(file));
+        }
     }
 }
 
 /// Whether a task's witness is held. Only under the `leases` lock.
-pub fn probe(directory: &Utf8Path, task: TaskKey) -> Probe {
+pub(super) fn probe(directory: &Utf8Path, task: TaskKey) -> Probe {
     let file = match File::open(path(directory, task)) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Probe::Free,
@@ -113,7 +124,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let at = Utf8Path::from_path(directory.path()).unwrap();
         let witness = Witness::take(at, key()).unwrap().unwrap();
-        let inherited = witness.file.try_clone().unwrap();
+        let inherited = witness.file.as_ref().unwrap().try_clone().unwrap();
         drop(witness);
         assert_eq!(probe(at, key()), Probe::Held);
         drop(inherited);
