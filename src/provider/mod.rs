@@ -9,6 +9,7 @@ pub(crate) mod answer;
 pub mod claude;
 pub(crate) mod codex;
 pub mod home;
+pub(crate) mod http;
 pub mod scripted;
 
 use std::ffi::OsString;
@@ -17,6 +18,7 @@ use std::path::PathBuf;
 use camino::{Utf8Path, Utf8PathBuf};
 use jiff::Timestamp;
 
+use crate::clock::Deadline;
 use crate::env::Context;
 use crate::error::{Code, Refusal, Result, code};
 use crate::id::{ProfileId, ProviderKind};
@@ -99,6 +101,16 @@ pub struct Fetched {
     pub identity: Option<Result<Account, FetchError>>,
     /// Present when usage was asked for (or came along).
     pub usage: Option<Result<Usage, FetchError>>,
+}
+
+impl Fetched {
+    /// The same failure for everything that was wanted.
+    pub fn failed(want: Want, error: &FetchError) -> Self {
+        Self {
+            identity: want.identity.then(|| Err(error.clone())),
+            usage: want.usage.then(|| Err(error.clone())),
+        }
+    }
 }
 
 /// The server's quota answer.
@@ -254,13 +266,15 @@ pub trait Provider: Sync + std::fmt::Debug {
     /// Reads a credential file's bytes.
     fn parse_login(&self, bytes: &[u8]) -> Result<Login, LoginError>;
 
-    /// Asks the server, read-only, with the login's access token: at most one GET per thing wanted.
+    /// Asks the server, read-only, with the login's access token: at most one GET per thing wanted, all of
+    /// them before the deadline.
     fn fetch(
         &self,
         context: &Context,
         settings: &ProviderSettings,
         login: &Login,
         want: Want,
+        deadline: &Deadline,
     ) -> Fetched;
 
     /// Parses and checks a worker's arguments; nothing unknown passes.

@@ -26,6 +26,7 @@ use super::{
     ArgumentRefused, FetchError, Fetched, HomePlan, Invocation, LaunchFacts, Login, LoginError,
     NotReady, Override, Provider, Want,
 };
+use crate::clock::Deadline;
 use crate::env::Context;
 use crate::error::Result;
 use crate::id::ProviderKind;
@@ -73,6 +74,7 @@ impl Provider for Scripted {
         settings: &ProviderSettings,
         login: &Login,
         want: Want,
+        _: &Deadline,
     ) -> Fetched {
         let answer = match (&settings.service, &login.access_token) {
             (None, _) => Err(FetchError::Unavailable(

@@ -1,0 +1,227 @@
+//! The one HTTP client: a GET with the login's own access token, and nothing else.
+//!
+//! HTTPS only, through the proxy that the environment names, trusting Mozilla's roots and the CA files of
+//! `NODE_EXTRA_CA_CERTS`, `SSL_CERT_FILE` and `CODEX_CA_CERTIFICATE`. No redirect is followed, so the token
+//! reaches no other host. Nothing is refreshed, nothing is retried, answers end at one MiB. Errors name
+//! neither the token nor anything that the server wrote. Limits: SOCKS proxies are not supported; a proxy
+//! that cannot be used is an error, never a way around it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
+use ureq::Agent;
+use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
+
+use super::FetchError;
+use crate::clock::Deadline;
+use crate::env::{Context, Variables};
+use crate::secret::Secret;
+use crate::store::read;
+
+/// Largest answer, in bytes; real ones have a few thousand.
+const ANSWER_LIMIT: u64 = 1 << 20;
+/// What we say we are: ourselves.
+const USER_AGENT: &str = concat!("agent-fleet/", env!("CARGO_PKG_VERSION"));
+/// Where proxies are named, the most specific first; lower case wins, as in curl.
+const PROXY_VARIABLES: [&str; 4] = ["https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"];
+/// Where hosts are named that are reached without the proxy.
+const NO_PROXY_VARIABLES: [&str; 2] = ["no_proxy", "NO_PROXY"];
+/// Where extra CA certificates are named.
+const CA_VARIABLES: [&str; 3] = [
+    "NODE_EXTRA_CA_CERTS",
+    "SSL_CERT_FILE",
+    "CODEX_CA_CERTIFICATE",
+];
+
+/// A client for a few GETs to one host before one deadline.
+pub(crate) struct Client {
+    agent: Agent,
+    host: &'static str,
+}
+
+impl std::fmt::Debug for Client {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "Client({})", self.host)
+    }
+}
+
+impl Client {
+    /// A client for `host`. This is where TLS is set up, which costs milliseconds: make none in vain.
+    pub(crate) fn new(
+        context: &Context,
+        host: &'static str,
+        deadline: &Deadline,
+    ) -> Result<Self, FetchError> {
+        // Zero would mean no limit at all.
+        let timeout = deadline.left().max(Duration::from_millis(1));
+        let proxy = match proxy(&context.variables, host) {
+            Some(address) => Some(
+                ureq::Proxy::new(address)
+                    .map_err(|_| unavailable("the proxy address cannot be used"))?,
+            ),
+            None => None,
+        };
+        let tls = TlsConfig::builder()
+            .root_certs(RootCerts::Specific(Arc::new(roots(&context.variables))))
+            .build();
+        let agent = Agent::config_builder()
+            .https_only(true)
+            .http_status_as_error(false)
+            .max_redirects(0)
+            .max_redirects_will_error(false)
+            .proxy(proxy)
+            .tls_config(tls)
+            .timeout_global(Some(timeout))
+            .user_agent(USER_AGENT)
+            .build()
+            .new_agent();
+        Ok(Self { agent, host })
+    }
+
+    /// Asks for a path, showing the token, and reads the answer as JSON.
+    pub(crate) fn get(
+        &self,
+        path: &str,
+        token: &Secret,
+        headers: &[(&str, &str)],
+    ) -> Result<Value, FetchError> {
+        let mut request = self
+            .agent
+            .get(format!("https://{}{path}", self.host))
+            .header("authorization", format!("Bearer {}", token.expose()))
+            .header("accept", "application/json");
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let mut response = request.call().map_err(|error| failure(&error))?;
+        match response.status().as_u16() {
+            200 => {}
+            401 => return Err(FetchError::Unauthorized),
+            403 => return Err(FetchError::Forbidden),
+            429 => {
+                let wait = response.headers().get("retry-after");
+                return Err(FetchError::Throttled(
+                    wait.and_then(|value| value.to_str().ok()?.trim().parse().ok()),
+                ));
+            }
+            300..400 => return Err(unavailable("it answered with a redirect")),
+            other => return Err(FetchError::Unavailable(format!("it answered {other}"))),
+        }
+        let body = response
+            .body_mut()
+            .with_config()
+            .limit(ANSWER_LIMIT)
+            .read_to_vec()
+            .map_err(|error| failure(&error))?;
+        serde_json::from_slice(&body).map_err(|_| FetchError::Shape)
+    }
+}
+
+fn unavailable(why: &str) -> FetchError {
+    FetchError::Unavailable(why.to_owned())
+}
+
+/// What went wrong, in words of our own: the client's may quote what it sent.
+fn failure(error: &ureq::Error) -> FetchError {
+    match error {
+        ureq::Error::Timeout(_) => unavailable("it did not answer in time"),
+        ureq::Error::HostNotFound => unavailable("its host name is not known"),
+        ureq::Error::Io(error) if error.kind() == std::io::ErrorKind::InvalidData => {
+            unavailable("the TLS connection failed; a proxy may need its CA in SSL_CERT_FILE")
+        }
+        ureq::Error::Io(error) => FetchError::Unavailable(format!("{}", error.kind())),
+        ureq::Error::Tls(_) | ureq::Error::Rustls(_) => {
+            unavailable("the TLS connection failed; a proxy may need its CA in SSL_CERT_FILE")
+        }
+        ureq::Error::ConnectProxyFailed(_) => unavailable("the proxy refused the connection"),
+        ureq::Error::BodyExceedsLimit(_) => unavailable("its answer is too long"),
+        ureq::Error::Http(_) => unavailable("the token cannot be sent in a header"),
+        _ => unavailable("the connection failed"),
+    }
+}
+
+/// The proxy for a host, if the environment names one.
+fn proxy<'a>(variables: &'a Variables, host: &str) -> Option<&'a str> {
+    let address = PROXY_VARIABLES
+        .iter()
+        .find_map(|name| variables.text(name))?;
+    let direct = NO_PROXY_VARIABLES
+        .iter()
+        .find_map(|name| variables.text(name))
+        .is_some_and(|list| list.split(',').any(|entry| covers(entry.trim(), host)));
+    (!direct).then_some(address)
+}
+
+/// Whether an entry of `NO_PROXY` means this host: itself or a domain above it, with or without a dot or a
+/// star before it; a port is ignored.
+fn covers(entry: &str, host: &str) -> bool {
+    let entry = entry.split(':').next().unwrap_or_default();
+    let domain = entry.trim_start_matches('*').trim_start_matches('.');
+    if domain.is_empty() {
+        return entry.starts_with('*');
+    }
+    let (host, domain) = (host.to_ascii_lowercase(), domain.to_ascii_lowercase());
+    host.strip_suffix(domain.as_str())
+        .is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
+}
+
+/// Mozilla's roots and those that the environment names. A CA file that cannot be read adds nothing: what
+/// depends on it fails with a word about CAs.
+fn roots(variables: &Variables) -> Vec<Certificate<'static>> {
+    let mut roots: Vec<_> = webpki_root_certs::TLS_SERVER_ROOT_CERTS
+        .iter()
+        .map(|certificate| Certificate::from_der(certificate))
+        .collect();
+    for path in CA_VARIABLES.iter().filter_map(|name| variables.raw(name)) {
+        let bytes = read::optional(std::path::Path::new(path))
+            .ok()
+            .flatten()
+            .unwrap_or_default();
+        roots.extend(parse_pem(&bytes).filter_map(|item| match item {
+            Ok(PemItem::Certificate(certificate)) => Some(certificate),
+            _ => None,
+        }));
+    }
+    roots
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{covers, proxy};
+    use crate::env::Variables;
+
+    fn variables(pairs: &[(&str, &str)]) -> Variables {
+        pairs.iter().copied().collect()
+    }
+
+    #[test]
+    fn the_proxy_comes_from_the_captured_environment_and_no_proxy_takes_hosts_out() {
+        let all = variables(&[("ALL_PROXY", "http://all:1"), ("HTTPS_PROXY", "http://p:2")]);
+        assert_eq!(proxy(&all, "chatgpt.com"), Some("http://p:2"));
+        let spared = variables(&[
+            ("https_proxy", "http://p:2"),
+            ("NO_PROXY", "localhost, .chatgpt.com"),
+        ]);
+        assert_eq!(proxy(&spared, "chatgpt.com"), None);
+        assert_eq!(proxy(&spared, "api.anthropic.com"), Some("http://p:2"));
+        assert_eq!(proxy(&variables(&[]), "chatgpt.com"), None);
+    }
+
+    #[test]
+    fn no_proxy_names_hosts_and_domains_and_nothing_that_merely_ends_alike() {
+        for entry in [
+            "chatgpt.com",
+            "*.com",
+            ".com",
+            "com",
+            "*",
+            "CHATGPT.com:443",
+        ] {
+            assert!(covers(entry, "chatgpt.com"), "{entry}");
+        }
+        for entry in ["", "gpt.com", "a.chatgpt.com", "127.0.0.1", "."] {
+            assert!(!covers(entry, "chatgpt.com"), "{entry}");
+        }
+    }
+}
