@@ -4,6 +4,11 @@
 //! environment and parsers are pure; only `home` touches files and only `http` opens sockets. Nothing in
 //! here writes, copies or refreshes a credential.
 
+pub mod argument;
+pub mod claude;
+pub mod codex;
+pub mod environment;
+
 use std::ffi::OsString;
 use std::path::PathBuf;
 

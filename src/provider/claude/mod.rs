@@ -1,0 +1,6 @@
+//! Claude Code.
+
+pub mod environment;
+pub mod grammar;
+pub mod options;
+pub mod overlay;

@@ -1,0 +1,6 @@
+//! Codex.
+
+pub mod configuration;
+pub mod environment;
+pub mod grammar;
+pub mod options;
