@@ -129,13 +129,13 @@ impl Table<'_> {
         if let Some(rule) = rule {
             return self.judge(rule);
         }
-        let added = std::str::from_utf8(name)
+        let entry = std::str::from_utf8(name)
             .ok()
-            .and_then(|name| self.added(&[name]).map(|arity| (name, arity)));
-        match added {
-            Some((name, arity)) => Ok(Passed {
-                name: name.to_owned(),
-                arity: arity.unwrap_or(Arity::Flag),
+            .and_then(|name| self.entry(&[name]));
+        match entry {
+            Some(entry) => Ok(Passed {
+                name: entry.name.to_owned(),
+                arity: entry.arity.unwrap_or(Arity::Flag),
             }),
             None => Err(self.unknown(name)),
         }
@@ -167,7 +167,7 @@ impl Table<'_> {
         };
         match rule.verdict {
             Verdict::Allowed => Ok(passed(rule.arity)),
-            Verdict::Policy(reason) => match self.added(rule.names) {
+            Verdict::Policy(reason) => match self.entry(rule.names) {
                 // The arity of a known option is a fact, not a choice.
                 Some(_) => Ok(passed(rule.arity)),
                 None => Err(self.refuse(
@@ -179,13 +179,12 @@ impl Table<'_> {
         }
     }
 
-    /// What `worker_options` say about an option: the arity, if the entry states one.
-    fn added(&self, names: &[&str]) -> Option<Option<Arity>> {
+    /// The entry of `worker_options` for an option with these spellings.
+    fn entry(&self, names: &[&str]) -> Option<Entry<'_>> {
         self.worker_options
             .iter()
-            .filter_map(|entry| entry_of(entry).ok())
-            .find(|(name, _)| names.contains(name))
-            .map(|(_, arity)| arity)
+            .filter_map(|entry| Entry::parse(entry).ok())
+            .find(|entry| names.contains(&entry.name))
     }
 
     fn unknown(&self, name: &[u8]) -> ArgumentRefused {
@@ -198,8 +197,8 @@ impl Table<'_> {
     /// Checks one entry of `worker_options`: `--name`, or `--name:flag`, `:value`, `:optional`, `:list`
     /// for an option that the table does not know.
     pub fn check_entry(&self, entry: &str) -> Result<(), ArgumentRefused> {
-        let (name, _) =
-            entry_of(entry).map_err(|reason| self.refuse(shown(entry.as_bytes()), reason))?;
+        let Entry { name, .. } =
+            Entry::parse(entry).map_err(|reason| self.refuse(shown(entry.as_bytes()), reason))?;
         match self.rules.iter().find(|rule| rule.names.contains(&name)) {
             Some(Rule {
                 verdict: Verdict::Never(reason),
@@ -210,20 +209,28 @@ impl Table<'_> {
     }
 }
 
-/// Splits an entry of `worker_options` into name and stated arity.
-fn entry_of(entry: &str) -> Result<(&str, Option<Arity>), &'static str> {
-    let (name, arity) = match entry.split_once(':') {
-        None => (entry, None),
-        Some((name, "flag")) => (name, Some(Arity::Flag)),
-        Some((name, "value")) => (name, Some(Arity::Value)),
-        Some((name, "optional")) => (name, Some(Arity::Optional)),
-        Some((name, "list")) => (name, Some(Arity::List)),
-        Some(_) => return Err("after the colon stands flag, value, optional or list"),
-    };
-    if is_long_name(name.as_bytes()) {
-        Ok((name, arity))
-    } else {
-        Err("a worker option is the long name of an option, such as --add-dir")
+/// An entry of `worker_options`.
+struct Entry<'a> {
+    name: &'a str,
+    /// As stated; a flag if nothing is.
+    arity: Option<Arity>,
+}
+
+impl<'a> Entry<'a> {
+    fn parse(entry: &'a str) -> Result<Self, &'static str> {
+        let (name, arity) = match entry.split_once(':') {
+            None => (entry, None),
+            Some((name, "flag")) => (name, Some(Arity::Flag)),
+            Some((name, "value")) => (name, Some(Arity::Value)),
+            Some((name, "optional")) => (name, Some(Arity::Optional)),
+            Some((name, "list")) => (name, Some(Arity::List)),
+            Some(_) => return Err("after the colon stands flag, value, optional or list"),
+        };
+        if is_long_name(name.as_bytes()) {
+            Ok(Self { name, arity })
+        } else {
+            Err("a worker option is the long name of an option, such as --add-dir")
+        }
     }
 }
 

@@ -78,7 +78,7 @@ impl Parser<'_> {
             return match bytes.iter().position(|byte| *byte == b'=') {
                 None => {
                     let passed = self.table.long(bytes)?;
-                    self.detached(passed)
+                    self.detached(&passed)
                 }
                 Some(at) => {
                     let passed = self.table.long(bytes.get(..at).unwrap_or_default())?;
@@ -96,7 +96,7 @@ impl Parser<'_> {
         let rest = bytes.get(2..).unwrap_or_default();
         let passed = self.table.letter(letter)?;
         if rest.is_empty() {
-            self.detached(passed)
+            self.detached(&passed)
         } else if passed.arity == Arity::Flag {
             // The rest of a bundle is read again as options of its own.
             self.push(&passed, Vec::new());
@@ -111,14 +111,14 @@ impl Parser<'_> {
     }
 
     /// An option whose values, if any, are the arguments that follow.
-    fn detached(&mut self, passed: Passed) -> Result<(), ArgumentRefused> {
+    fn detached(&mut self, passed: &Passed) -> Result<(), ArgumentRefused> {
         let mut values = Vec::new();
         match passed.arity {
             Arity::Flag => {}
             // A required value is taken whatever it looks like, `--` included.
             Arity::Value | Arity::List => match self.pending.pop_front() {
                 Some(value) => values.push(value),
-                None => return Err(self.table.valueless(&passed)),
+                None => return Err(self.table.valueless(passed)),
             },
             Arity::Optional => values.extend(self.next_value()),
         }
@@ -130,7 +130,7 @@ impl Parser<'_> {
         for value in &values {
             self.table.check_length(value)?;
         }
-        self.push(&passed, values);
+        self.push(passed, values);
         Ok(())
     }
 

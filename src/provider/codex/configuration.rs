@@ -243,6 +243,7 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
         #[test]
         fn quoted_text_is_read_back_by_toml(text in any::<String>()) {
             let document: toml::Table = toml::from_str(&format!("x = {}", quoted(&text))).unwrap();

@@ -308,5 +308,8 @@ pub fn command_line(
 }
 
 #[cfg(test)]
+#[path = "grammar_properties.rs"]
+mod properties;
+#[cfg(test)]
 #[path = "grammar_tests.rs"]
 mod tests;
