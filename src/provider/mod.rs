@@ -6,8 +6,10 @@
 
 pub(crate) mod account;
 pub(crate) mod answer;
+pub mod argument;
 pub mod claude;
-pub(crate) mod codex;
+pub mod codex;
+pub mod environment;
 pub mod home;
 pub(crate) mod http;
 pub mod scripted;

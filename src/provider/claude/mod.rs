@@ -1,10 +1,14 @@
 //! Claude Code.
 
 mod config_lock;
+pub mod environment;
+pub mod grammar;
 pub mod home;
 pub mod hooks;
 pub(crate) mod identity;
 pub(crate) mod login;
+pub mod options;
+pub mod overlay;
 pub(crate) mod usage;
 
 use super::http::Client;

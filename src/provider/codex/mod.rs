@@ -1,6 +1,10 @@
 //! Codex.
 
+pub mod configuration;
+pub mod environment;
+pub mod grammar;
 pub(crate) mod login;
+pub mod options;
 pub(crate) mod usage;
 
 use super::http::Client;

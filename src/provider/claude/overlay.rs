@@ -1,0 +1,202 @@
+//! The `--settings` overlay that every Claude Code worker gets.
+//!
+//! Claude Code reloads settings while it runs: a worker's own tool that wrote a token into the project's
+//! settings moved the next requests to another account. Command-line settings win over those of project and
+//! home, so the overlay states every key that was seen to move the account or its route: blank, or with the
+//! value that the launch really has. A key must never be `null`: it would be sent as the text "null".
+//!
+//! Limits: tools and hooks see these variables empty. A proxy whose URL carries a password is not repeated
+//! here, because argv is public; for such a launch a project's settings can still name another proxy.
+//! The two variables by which a token arrives on a descriptor are not blanked: settings cannot open one.
+
+use camino::Utf8Path;
+use serde_json::{Map, Value, json};
+
+use crate::env::Variables;
+
+/// Environment keys of settings that are blanked, each with what it does when it is not.
+pub const BLANK: &[(&str, &str)] = &[
+    ("ANTHROPIC_API_KEY", "bills the key's account"),
+    (
+        "ANTHROPIC_AUTH_TOKEN",
+        "sends this token instead of the login",
+    ),
+    ("ANTHROPIC_BASE_URL", "sends the login's token to that host"),
+    ("ANTHROPIC_BEDROCK_BASE_URL", "route of another provider"),
+    (
+        "ANTHROPIC_CUSTOM_HEADERS",
+        "an Authorization header in it replaces the login",
+    ),
+    ("ANTHROPIC_FOUNDRY_BASE_URL", "route of another provider"),
+    ("ANTHROPIC_PROFILE", "names another stored login"),
+    (
+        "ANTHROPIC_UNIX_SOCKET",
+        "sends requests into a local socket",
+    ),
+    ("CLAUDE_CODE_API_BASE_URL", "route of account requests"),
+    (
+        "CLAUDE_CODE_CUSTOM_OAUTH_URL",
+        "another server for the login",
+    ),
+    (
+        "CLAUDE_CODE_HOST_CREDS_FILE",
+        "a credential file outside the home",
+    ),
+    (
+        "CLAUDE_CODE_OAUTH_TOKEN",
+        "sends this token instead of the login",
+    ),
+    (
+        "CLAUDE_CODE_SESSION_ACCESS_TOKEN",
+        "a token of a remote session",
+    ),
+    ("CLAUDE_CODE_SIMPLE", "ignores the home's login"),
+    ("CLAUDE_CODE_USE_ANTHROPIC_AWS", "another provider"),
+    ("CLAUDE_CODE_USE_ANTHROPIC_GOOGLE_CLOUD", "another provider"),
+    ("CLAUDE_CODE_USE_BEDROCK", "another provider"),
+    ("CLAUDE_CODE_USE_FOUNDRY", "another provider"),
+    ("CLAUDE_CODE_USE_GATEWAY", "another provider"),
+    ("CLAUDE_CODE_USE_MANTLE", "another provider"),
+    ("CLAUDE_CODE_USE_VERTEX", "another provider"),
+    (
+        "NODE_TLS_REJECT_UNAUTHORIZED",
+        "lets anyone in between read the login's token",
+    ),
+];
+
+/// Environment keys that keep the launch's own value, blank when it has none: the route to the server.
+pub const CARRIED: &[(&str, &str)] = &[
+    ("ALL_PROXY", "sends requests through that proxy"),
+    ("HTTPS_PROXY", "sends requests through that proxy"),
+    ("HTTP_PROXY", "sends requests through that proxy"),
+    (
+        "NODE_EXTRA_CA_CERTS",
+        "replaces the certificates that the launch trusts",
+    ),
+    ("NO_PROXY", "sends requests around the launch's proxy"),
+    ("all_proxy", "sends requests through that proxy"),
+    ("http_proxy", "sends requests through that proxy"),
+    ("https_proxy", "sends requests through that proxy"),
+    ("no_proxy", "sends requests around the launch's proxy"),
+];
+
+/// Environment key that is set to the home: blank, the CLI finds no login; planted, it takes another's.
+pub const STORE: &str = "CLAUDE_SECURESTORAGE_CONFIG_DIR";
+
+/// Settings keys outside `env` that are blanked, with what they do when they are not.
+pub const BLANK_SETTINGS: &[(&str, &str)] = &[(
+    "apiKeyHelper",
+    "its output replaces the login on every request",
+)];
+
+/// The overlay's JSON for a worker of `home` that is launched with `variables`; the same for the same input.
+pub fn overlay(home: &Utf8Path, variables: &Variables) -> String {
+    let mut environment = Map::new();
+    for (key, _) in BLANK {
+        environment.insert((*key).to_owned(), json!(""));
+    }
+    for (key, _) in CARRIED {
+        match carried(variables, key) {
+            Carried::Public(value) => environment.insert((*key).to_owned(), json!(value)),
+            Carried::Unspeakable => None,
+        };
+    }
+    environment.insert(STORE.to_owned(), json!(home.as_str()));
+    let mut settings = Map::new();
+    settings.insert("env".to_owned(), Value::Object(environment));
+    for (key, _) in BLANK_SETTINGS {
+        settings.insert((*key).to_owned(), json!(""));
+    }
+    Value::Object(settings).to_string()
+}
+
+enum Carried<'a> {
+    /// The value, or nothing.
+    Public(&'a str),
+    /// A value that must not or cannot stand in argv.
+    Unspeakable,
+}
+
+/// The launch's own value, in this case of letters or the other: readers differ in which they prefer, and
+/// a blank twin could hide the value from some.
+fn carried<'a>(variables: &'a Variables, key: &str) -> Carried<'a> {
+    let names = [
+        key.to_owned(),
+        key.to_ascii_uppercase(),
+        key.to_ascii_lowercase(),
+    ];
+    let Some(name) = names.iter().find(|name| variables.raw(name).is_some()) else {
+        return Carried::Public("");
+    };
+    match variables.text(name) {
+        Some(value) if !value.contains('@') => Carried::Public(value),
+        Some(_) | None => Carried::Unspeakable,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{BLANK, BLANK_SETTINGS, CARRIED, STORE, overlay};
+    use crate::env::Variables;
+    use camino::Utf8Path;
+    use serde_json::Value;
+
+    fn parsed(pairs: &[(&str, &str)]) -> Value {
+        let variables: Variables = pairs.iter().copied().collect();
+        serde_json::from_str(&overlay(Utf8Path::new("/homes/a \"b\""), &variables)).unwrap()
+    }
+
+    #[test]
+    fn every_listed_key_is_stated_and_none_is_null() {
+        let settings = parsed(&[]);
+        let environment = settings["env"].as_object().unwrap();
+        assert_eq!(environment.len(), BLANK.len() + CARRIED.len() + 1);
+        for (key, _) in BLANK.iter().chain(CARRIED) {
+            assert_eq!(environment[*key], "", "{key} is not blank");
+        }
+        for (key, _) in BLANK_SETTINGS {
+            assert_eq!(settings[*key], "", "{key} is not blank");
+        }
+        assert_eq!(environment[STORE], "/homes/a \"b\"");
+    }
+
+    #[test]
+    fn keys_are_sorted_and_none_is_in_two_lists() {
+        let mut keys: Vec<_> = BLANK.iter().chain(CARRIED).map(|(key, _)| *key).collect();
+        assert!(BLANK.is_sorted() && CARRIED.is_sorted());
+        keys.sort_unstable();
+        let all = keys.len();
+        keys.dedup();
+        assert_eq!(keys.len(), all);
+        // Blank or planted, these two decide which login is read; the home's own spelling must stand.
+        assert!(!keys.contains(&STORE) && !keys.contains(&"CLAUDE_CONFIG_DIR"));
+    }
+
+    #[test]
+    fn the_launch_keeps_its_proxy_and_certificates() {
+        let settings = parsed(&[
+            ("HTTPS_PROXY", "http://proxy:3128"),
+            ("NODE_EXTRA_CA_CERTS", "/etc/company.pem"),
+            ("ANTHROPIC_API_KEY", "planted"),
+        ]);
+        assert_eq!(settings["env"]["HTTPS_PROXY"], "http://proxy:3128");
+        assert_eq!(settings["env"]["https_proxy"], "http://proxy:3128");
+        assert_eq!(settings["env"]["NODE_EXTRA_CA_CERTS"], "/etc/company.pem");
+        assert_eq!(settings["env"]["ANTHROPIC_API_KEY"], "");
+    }
+
+    #[test]
+    fn a_proxy_with_a_password_stays_out_of_argv() {
+        let settings = parsed(&[("https_proxy", "http://user:word@proxy:3128")]);
+        assert!(settings["env"].get("https_proxy").is_none());
+        assert!(settings["env"].get("HTTPS_PROXY").is_none());
+        assert!(!settings.to_string().contains("word"));
+    }
+
+    #[test]
+    fn the_same_launch_gives_the_same_text() {
+        let variables: Variables = [("HTTP_PROXY", "http://p:1")].into_iter().collect();
+        let home = Utf8Path::new("/h");
+        assert_eq!(overlay(home, &variables), overlay(home, &variables));
+    }
+}
