@@ -39,7 +39,10 @@ mod tests {
         let link = directory.path().join("link");
         replace("/one", &link).unwrap();
         replace("/two", &link).unwrap();
-        assert_eq!(std::fs::read_link(&link).unwrap(), std::path::Path::new("/two"));
+        assert_eq!(
+            std::fs::read_link(&link).unwrap(),
+            std::path::Path::new("/two")
+        );
         assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1);
     }
 }

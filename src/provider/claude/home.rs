@@ -66,7 +66,10 @@ pub fn provision(plan: &HomePlan<'_>) -> Result<Vec<String>> {
 }
 
 /// The base home's `settings.json` and state file. One that cannot be parsed gives nothing, and says so.
-fn base(plan: &HomePlan<'_>, changes: &mut Vec<String>) -> (Map<String, Value>, Map<String, Value>) {
+fn base(
+    plan: &HomePlan<'_>,
+    changes: &mut Vec<String>,
+) -> (Map<String, Value>, Map<String, Value>) {
     let Anchor::At(base) = &plan.settings.base_home else {
         return (Map::new(), Map::new());
     };
@@ -101,16 +104,28 @@ fn settings(plan: &HomePlan<'_>, aside: &mut Aside, changes: &mut Vec<String>) -
             // Servers of the user scope stand in `.claude.json`; the status line is chained below.
             "mcpServers" | "statusLine" => {}
             key if NEVER.contains(&key) => {
-                changes.push(format!("did not inherit `{key}`: it could replace the login"));
+                changes.push(format!(
+                    "did not inherit `{key}`: it could replace the login"
+                ));
             }
             key => inherit(&mut after, key, base.get(key), &mut aside.inherited),
         }
     }
     hooks::install(&mut after, &HOOKS, plan.program).map_err(|reason| unusable(&path, &reason))?;
-    let inherited = plan.settings.inherit_settings.iter().any(|key| key == "statusLine");
+    let inherited = plan
+        .settings
+        .inherit_settings
+        .iter()
+        .any(|key| key == "statusLine");
     let of_base = base.get("statusLine").filter(|_| inherited);
     chain_status_line(&mut after, of_base, plan, aside);
-    save(&path, &before, &after, "hooks, status line and inherited settings", changes)
+    save(
+        &path,
+        &before,
+        &after,
+        "hooks, status line and inherited settings",
+        changes,
+    )
 }
 
 /// Inherits the person's hooks as one setting, ours taken out on both sides.
@@ -148,7 +163,11 @@ fn chain_status_line(
     };
     let present = document.get("statusLine").cloned();
     let of_base = base.and_then(command);
-    let last = aside.inherited.get("statusLine").and_then(Value::as_str).map(str::to_owned);
+    let last = aside
+        .inherited
+        .get("statusLine")
+        .and_then(Value::as_str)
+        .map(str::to_owned);
     if let Some(own) = present.as_ref().and_then(command) {
         aside.status_line = Some(own);
     } else if aside.status_line.is_none() || aside.status_line == last {
@@ -185,11 +204,27 @@ fn config(plan: &HomePlan<'_>, aside: &mut Aside, changes: &mut Vec<String>) -> 
     let before = load(&path)?;
     let mut after = before.clone();
     after.insert("hasCompletedOnboarding".to_owned(), json!(true));
-    if plan.settings.inherit_settings.iter().any(|key| key == "mcpServers") {
-        inherit(&mut after, "mcpServers", base.get("mcpServers"), &mut aside.inherited);
+    if plan
+        .settings
+        .inherit_settings
+        .iter()
+        .any(|key| key == "mcpServers")
+    {
+        inherit(
+            &mut after,
+            "mcpServers",
+            base.get("mcpServers"),
+            &mut aside.inherited,
+        );
     }
     trust(&mut after, &trusted, aside).map_err(|reason| unusable(&path, &reason))?;
-    save(&path, &before, &after, "onboarding and trusted projects", changes)
+    save(
+        &path,
+        &before,
+        &after,
+        "onboarding and trusted projects",
+        changes,
+    )
 }
 
 /// Marks the registered projects as trusted, and takes back the trust that we gave to those that are

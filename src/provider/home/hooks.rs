@@ -193,7 +193,11 @@ mod tests {
         assert_eq!(others(&document), None);
         let mut changed = document.clone();
         changed["hooks"]["Stop"][0]["hooks"][0]["timeout"] = json!(600);
-        assert!(positions(&changed, &WANTED, program).unwrap_err().contains("hooks.Stop"));
+        assert!(
+            positions(&changed, &WANTED, program)
+                .unwrap_err()
+                .contains("hooks.Stop")
+        );
         let mut doubled = document.clone();
         let group = doubled["hooks"]["Stop"][0].clone();
         doubled["hooks"]["Stop"].as_array_mut().unwrap().push(group);

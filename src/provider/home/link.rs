@@ -39,7 +39,9 @@ pub fn refuse(home: &Utf8Path, files: &[&str]) -> Result<()> {
         if let Some(how) = linked(&path)? {
             return Err(Error::new(
                 code::NOT_PROVISIONED,
-                format!("`{path}` is {how}; a login and its settings are never shared between homes"),
+                format!(
+                    "`{path}` is {how}; a login and its settings are never shared between homes"
+                ),
             )
             .hint(format!("ls -li {}", shell::quote(path.as_str())))
             .detail("path", path.as_str()));

@@ -118,7 +118,10 @@ mod tests {
         assert_eq!(document["model"], "mine");
         document.insert("x".to_owned(), json!("own"));
         inherit(&mut document, "x", None, &mut inherited);
-        assert_eq!(document["x"], "own", "what was never inherited is not removed");
+        assert_eq!(
+            document["x"], "own",
+            "what was never inherited is not removed"
+        );
     }
 
     #[test]
