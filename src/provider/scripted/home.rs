@@ -9,23 +9,37 @@ use std::path::PathBuf;
 use camino::{Utf8Path, Utf8PathBuf};
 use serde_json::{Map, Value, json};
 
+use super::login;
 use crate::error::{Error, Result, code};
+use crate::provider::home::hooks::{self, Hook};
+use crate::provider::home::{link, load, not_ready, save, unusable};
 use crate::provider::{HomePlan, NotReady, Override};
-use crate::store::replace::{Durability, replace};
-use crate::store::{directory, read};
-use crate::sys::shell;
-
-/// The hooks we install: the agent's event, and our verb for it.
-pub(super) const HOOKS: [(&str, &str); 5] = [
-    ("SessionStart", "session-start"),
-    ("UserPromptSubmit", "prompt-submit"),
-    ("Stop", "stop"),
-    ("StopFailure", "stop-failure"),
-    ("SessionEnd", "session-end"),
-];
+use crate::store::directory;
 
 /// How long the agent waits for a hook, in seconds.
 pub(super) const HOOK_TIMEOUT: u64 = 10;
+
+const fn hook(event: &'static str, verb: &'static str) -> Hook {
+    Hook {
+        event,
+        verb,
+        timeout: HOOK_TIMEOUT,
+    }
+}
+
+/// The hooks we install: all that the agent has.
+const HOOKS: [Hook; 5] = [
+    hook("SessionStart", "session-start"),
+    hook("UserPromptSubmit", "user-prompt-submit"),
+    hook("Stop", "stop"),
+    hook("StopFailure", "stop-failure"),
+    hook("SessionEnd", "session-end"),
+];
+
+/// The settings file.
+const SETTINGS: &str = "settings.json";
+/// The directory of transcripts.
+const TRANSCRIPTS: &str = "transcripts";
 
 /// The variable that the agent takes its token from, in its environment or in `env` of a settings file,
 /// before it looks at the login.
@@ -33,33 +47,12 @@ pub(super) const TOKEN_VARIABLE: &str = "SCRIPTED_TOKEN";
 
 /// The settings file of a home.
 pub(super) fn settings_file(home: &Utf8Path) -> Utf8PathBuf {
-    home.join("settings.json")
+    home.join(SETTINGS)
 }
 
 /// The settings file of a project.
 pub(super) fn project_settings_file(workspace: &Utf8Path) -> Utf8PathBuf {
-    workspace.join(".scripted/settings.json")
-}
-
-/// A settings file; `None` when there is none. Anything but a JSON object is refused by name.
-pub(super) fn load_settings(path: &Utf8Path) -> Result<Option<Map<String, Value>>> {
-    let Some(bytes) = read::optional(path)? else {
-        return Ok(None);
-    };
-    match serde_json::from_slice(&bytes) {
-        Ok(Value::Object(settings)) => Ok(Some(settings)),
-        Ok(_) => Err(unusable(path, "it is not a JSON object")),
-        Err(error) => Err(unusable(path, &error.to_string())),
-    }
-}
-
-fn unusable(path: &Utf8Path, reason: &str) -> Error {
-    Error::new(
-        code::NOT_PROVISIONED,
-        format!("the settings file `{path}` cannot be used: {reason}"),
-    )
-    .hint(format!("cat '{path}'"))
-    .detail("path", path.as_str())
+    workspace.join(".scripted").join(SETTINGS)
 }
 
 /// The commands that a settings file has for a hook event.
@@ -94,24 +87,6 @@ pub(super) fn service_of(settings: &Map<String, Value>) -> Option<Utf8PathBuf> {
         .map(Utf8PathBuf::from)
 }
 
-/// Replaces a settings file.
-pub(super) fn save_settings(path: &Utf8Path, settings: &Map<String, Value>) -> Result<()> {
-    let bytes = serde_json::to_vec_pretty(settings)
-        .map_err(|error| Error::internal(format!("cannot serialise: {error}")))?;
-    replace(path, &bytes, Durability::Durable)
-}
-
-fn our_command(program: &Utf8Path, verb: &str) -> String {
-    format!("{} hook {verb}", shell::quote(program.as_str()))
-}
-
-fn is_ours(command: &str, verb: &str) -> bool {
-    command
-        .strip_suffix(verb)
-        .and_then(|rest| rest.strip_suffix(" hook "))
-        .is_some_and(|program| program.trim_end_matches('\'').ends_with("agent-fleet"))
-}
-
 fn service<'a>(plan: &'a HomePlan<'_>) -> Result<&'a Utf8Path> {
     plan.settings.service.as_deref().ok_or_else(|| {
         Error::new(
@@ -127,103 +102,38 @@ pub(super) fn provision(plan: &HomePlan<'_>) -> Result<Vec<String>> {
     let home = &plan.profile.home;
     let service = service(plan)?;
     let mut changes = Vec::new();
-    for path in [home.clone(), home.join("transcripts")] {
-        if !path.is_dir() {
-            directory::ensure(&path)?;
-            changes.push(format!("made `{path}`"));
-        }
-    }
+    link::ensure_home(home, &mut changes)?;
+    link::refuse(home, &[login::FILE, SETTINGS])?;
+    directory::ensure(home.join(TRANSCRIPTS))?;
     let path = settings_file(home);
-    let mut settings = load_settings(&path)?.unwrap_or_default();
-    let before = settings.clone();
-    settings.insert("service".to_owned(), json!(service));
-    for (event, verb) in HOOKS {
-        set_hook(&mut settings, event, verb, plan.program)
-            .map_err(|reason| unusable(&path, &reason))?;
-    }
-    if settings != before {
-        save_settings(&path, &settings)?;
-        changes.push(format!("set the hooks and the service in `{path}`"));
-    }
+    let before = load(&path)?;
+    let mut after = before.clone();
+    after.insert("service".to_owned(), json!(service));
+    hooks::install(&mut after, &HOOKS, plan.program).map_err(|reason| unusable(&path, &reason))?;
+    save(
+        &path,
+        &before,
+        &after,
+        "the hooks and the service",
+        &mut changes,
+    )?;
     Ok(changes)
-}
-
-/// Leaves exactly one entry of ours for an event, behind those of other people.
-fn set_hook(
-    settings: &mut Map<String, Value>,
-    event: &str,
-    verb: &str,
-    program: &Utf8Path,
-) -> Result<(), String> {
-    let wanted = our_command(program, verb);
-    let ours: Vec<&str> = commands(settings, event)
-        .filter(|command| is_ours(command, verb))
-        .collect();
-    if ours == [wanted.as_str()] {
-        return Ok(());
-    }
-    let groups = settings
-        .entry("hooks")
-        .or_insert_with(|| json!({}))
-        .as_object_mut()
-        .ok_or("`hooks` is not an object")?
-        .entry(event)
-        .or_insert_with(|| json!([]))
-        .as_array_mut()
-        .ok_or_else(|| format!("`hooks.{event}` is not a list"))?;
-    for group in groups.iter_mut() {
-        if let Some(hooks) = group.get_mut("hooks").and_then(Value::as_array_mut) {
-            hooks.retain(|hook| {
-                !hook
-                    .get("command")
-                    .and_then(Value::as_str)
-                    .is_some_and(|command| is_ours(command, verb))
-            });
-        }
-    }
-    groups.retain(|group| {
-        group
-            .get("hooks")
-            .and_then(Value::as_array)
-            .is_none_or(|hooks| !hooks.is_empty())
-    });
-    groups.push(json!({
-        "hooks": [{"type": "command", "command": wanted, "timeout": HOOK_TIMEOUT}],
-    }));
-    Ok(())
 }
 
 /// Checks that what workers need of the home holds; everything else in it is other people's business.
 pub(super) fn readiness(plan: &HomePlan<'_>) -> Result<(), NotReady> {
     let home = &plan.profile.home;
-    let not_ready = |reason: String| NotReady {
-        profile: plan.profile.id.clone(),
-        reason,
-    };
-    let service = service(plan).map_err(|error| not_ready(error.message))?;
+    let refused = |error: Error| not_ready(plan, error.message);
+    link::refuse(home, &[login::FILE, SETTINGS]).map_err(refused)?;
+    let service = service(plan).map_err(refused)?;
     let path = settings_file(home);
-    let settings = load_settings(&path)
-        .map_err(|error| not_ready(error.message))?
-        .ok_or_else(|| not_ready(format!("there is no `{path}`")))?;
+    let settings = load(&path).map_err(refused)?;
     if service_of(&settings).as_deref() != Some(service) {
-        return Err(not_ready(format!(
-            "`{path}` names another service than `{service}`"
-        )));
+        let reason = format!("`{path}` does not name the service `{service}`");
+        return Err(not_ready(plan, reason));
     }
-    for (event, verb) in HOOKS {
-        let wanted = our_command(plan.program, verb);
-        let mut ours = commands(&settings, event).filter(|command| is_ours(command, verb));
-        if ours.next() != Some(wanted.as_str()) || ours.next().is_some() {
-            return Err(not_ready(format!(
-                "`{path}` does not have our hook for {event} exactly once"
-            )));
-        }
-    }
-    if !home.join("transcripts").is_dir() {
-        return Err(not_ready(format!(
-            "there is no directory `{home}/transcripts`"
-        )));
-    }
+    hooks::positions(&settings, &HOOKS, plan.program)
+        .map_err(|reason| not_ready(plan, format!("in `{path}`, {reason}")))?;
     Ok(())
 }
 
@@ -232,12 +142,7 @@ pub(super) fn readiness(plan: &HomePlan<'_>) -> Result<(), NotReady> {
 pub(super) fn overrides(home: &Utf8Path, workspace: &Utf8Path) -> Vec<Override> {
     [settings_file(home), project_settings_file(workspace)]
         .into_iter()
-        .filter(|path| {
-            load_settings(path)
-                .ok()
-                .flatten()
-                .is_some_and(|settings| token_override(&settings).is_some())
-        })
+        .filter(|path| load(path).is_ok_and(|settings| token_override(&settings).is_some()))
         .map(|path| Override {
             source: format!("{path}: env.{TOKEN_VARIABLE}"),
         })
@@ -250,7 +155,7 @@ pub(super) fn transcript_path(home: &Utf8Path, session: &str) -> Option<PathBuf>
         .bytes()
         .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'));
     (plain && !session.is_empty() && session.len() <= 128).then(|| {
-        home.join("transcripts")
+        home.join(TRANSCRIPTS)
             .join(format!("{session}.jsonl"))
             .into_std_path_buf()
     })
@@ -258,7 +163,7 @@ pub(super) fn transcript_path(home: &Utf8Path, session: &str) -> Option<PathBuf>
 
 #[cfg(test)]
 mod tests {
-    use super::{HOOKS, commands, load_settings, overrides, settings_file, transcript_path};
+    use super::{HOOKS, commands, load, overrides, settings_file, transcript_path};
     use crate::env::{Context, Roots, Variables};
     use crate::id::ProviderKind;
     use crate::provider::scripted::Scripted;
@@ -267,6 +172,7 @@ mod tests {
         Anchor, BinaryPolicy, Credential, Profile, ProviderSettings, QuotaReader, Registry,
         SafetyPolicy,
     };
+    use crate::snapshot::evidence::Kind;
     use crate::store::replace::{Durability, replace};
     use camino::{Utf8Path, Utf8PathBuf};
 
@@ -371,7 +277,7 @@ mod tests {
             "nothing left to change"
         );
         assert_eq!(Scripted.readiness(&moved), Ok(()));
-        let settings = load_settings(&world.settings_path()).unwrap().unwrap();
+        let settings = load(&world.settings_path()).unwrap();
         assert_eq!(settings["theme"], "dark");
         let stop: Vec<_> = commands(&settings, "Stop").collect();
         assert_eq!(
@@ -381,8 +287,8 @@ mod tests {
                 r"'/new place/it'\''s/agent-fleet' hook stop"
             ]
         );
-        for (event, _) in HOOKS {
-            assert!(commands(&settings, event).all(|command| !command.contains("/old/")));
+        for hook in HOOKS {
+            assert!(commands(&settings, hook.event).all(|command| !command.contains("/old/")));
         }
     }
 
@@ -429,6 +335,13 @@ mod tests {
         )
         .unwrap();
         assert_eq!(overrides(&world.profile.home, root).len(), 2);
+    }
+
+    #[test]
+    fn every_hook_says_a_word_that_our_verb_knows() {
+        for hook in HOOKS {
+            assert!(Kind::from_word(hook.verb).is_some(), "{}", hook.verb);
+        }
     }
 
     #[test]

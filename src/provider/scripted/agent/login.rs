@@ -11,12 +11,13 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 
 use super::super::account::AccountFile;
-use super::super::home::{load_settings, settings_file};
+use super::super::home::settings_file;
 use super::super::login::{FILE, LoginFile, parse_file};
 use super::super::server::{Server, Tokens};
 use super::super::{grammar, home};
 use crate::env::Context;
 use crate::error::{Error, Result, code};
+use crate::provider::home::{load as load_json, save as save_json};
 use crate::secret::Secret;
 use crate::store::replace::{Durability, replace};
 use crate::store::{directory, read};
@@ -114,21 +115,20 @@ pub(super) fn command(
         .transpose()
         .map_err(|_| usage("`--expires-in` takes seconds".to_owned()))?;
     let path = settings_file(home);
-    let mut settings = load_settings(&path)?.unwrap_or_default();
+    let before = load_json(&path)?;
     let service = match text("--service") {
         Some(service) => Utf8PathBuf::from(service.as_ref()),
         None => {
-            home::service_of(&settings).ok_or_else(|| usage("`--service` is missing".to_owned()))?
+            home::service_of(&before).ok_or_else(|| usage("`--service` is missing".to_owned()))?
         }
     };
     if !service.is_absolute() {
         return Err(usage("`--service` takes an absolute directory".to_owned()));
     }
     directory::ensure(home)?;
-    if home::service_of(&settings).as_ref() != Some(&service) {
-        settings.insert("service".to_owned(), json!(service));
-        home::save_settings(&path, &settings)?;
-    }
+    let mut settings = before.clone();
+    settings.insert("service".to_owned(), json!(service));
+    save_json(&path, &before, &settings, "the service", &mut Vec::new())?;
     let server = Server::new(&service, context.clock);
     let user = text("--user").unwrap_or_else(|| account.clone());
     let now = context.clock.now();

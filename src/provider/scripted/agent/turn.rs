@@ -18,6 +18,7 @@ use super::output::Output;
 use super::{hooks, login};
 use crate::env::Context;
 use crate::error::{Error, Result, code};
+use crate::provider::home::load;
 use crate::secret::Secret;
 use crate::store::directory;
 use crate::sys::descriptor;
@@ -95,7 +96,7 @@ impl<'a> Agent<'a> {
         output: Output,
         arguments: &'a [OsString],
     ) -> Result<Self> {
-        let settings = home::load_settings(&home::settings_file(&home))?.unwrap_or_default();
+        let settings = load(&home::settings_file(&home))?;
         let service = home::service_of(&settings).ok_or_else(|| {
             Error::new(
                 code::NOT_FOUND,
@@ -215,7 +216,7 @@ impl<'a> Agent<'a> {
         let project = Utf8PathBuf::from_path_buf(self.workspace.clone())
             .ok()
             .map(|workspace| home::project_settings_file(&workspace))
-            .and_then(|path| home::load_settings(&path).ok().flatten());
+            .and_then(|path| load(&path).ok());
         for settings in project.iter().chain([&self.settings]) {
             if let Some(token) = home::token_override(settings) {
                 return Ok(Secret::new(token));
