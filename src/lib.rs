@@ -46,6 +46,8 @@
 //! | `state/evidence/<provider>.jsonl` | [`snapshot::evidence`] |
 //! | `state/starts/<profile>` | [`worker::gate`] |
 //! | `state/locks/` | [`store::lock`] |
+//!
+//! [`env`]: mod@env
 
 pub mod choose;
 pub mod cli;

@@ -1,8 +1,8 @@
 //! The command line: arguments, one call into the domain, a view.
 //!
 //! A command's file holds its arguments, their help text and one call; this one holds what all commands
-//! share. [`format`] finds the output format before the command line is understood, [`output`] is the only
-//! writer to stdout and the only place where an error becomes text and an exit status, [`bug`] turns a
+//! share. `format` finds the output format before the command line is understood, `output` is the only
+//! writer to stdout and the only place where an error becomes text and an exit status, `bug` turns a
 //! panic into an error.
 
 mod bug;
