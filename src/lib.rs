@@ -27,6 +27,27 @@
 //! | [`store`] | durability: locks, whole-file replacement, appends |
 //! | [`sys`] | what the operating system does for us; the only `unsafe` code |
 //! | [`worker`] | starting a provider's CLI on a lease, and continuing its session |
+//!
+//! # Files
+//!
+//! Who reads and writes each file on disk; `docs/state.md` says what a crash may do to it.
+//!
+//! | file | owner |
+//! |---|---|
+//! | `config/accounts.toml` | [`registry`] |
+//! | `share/accounts/<provider>/<profile>/` | the provider's CLI; our entries in it: [`provider`] |
+//! | `share/bin/agent-fleet` | [`provider::home`] |
+//! | `state/install.json` | [`registry::install`] |
+//! | `state/profiles/<profile>.json` | [`snapshot::durable`] |
+//! | `state/snapshot/registry` | [`snapshot::registry`] |
+//! | `state/snapshot/<provider>` | [`snapshot::provider`] |
+//! | `state/leases/` | [`lease`] |
+//! | `state/sessions/<task-key>.json` | [`snapshot::session`] |
+//! | `state/evidence/<provider>.jsonl` | [`snapshot::evidence`] |
+//! | `state/starts/<profile>` | [`worker::gate`] |
+//! | `state/locks/` | [`store::lock`] |
+//!
+//! [`env`]: mod@env
 
 pub mod choose;
 pub mod cli;

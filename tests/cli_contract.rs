@@ -37,3 +37,21 @@ fn completions_and_manual_pages_are_made_for_every_command() {
     );
     sandbox.run(["man", "no-such-command"]).refused("not_found");
 }
+
+#[test]
+fn providers_are_shown_as_they_are_configured() {
+    let sandbox = Sandbox::new();
+    sandbox.run(["providers"]).refused("config_missing");
+    let program = std::fs::canonicalize("/bin/sh").expect("a shell");
+    let text = format!(
+        "version = 1\n[providers.claude]\nbinary = \"{}\"\nbase_home = false\ndesktop_identity_file = false\nquota_reader = \"none\"\n",
+        program.display()
+    );
+    sandbox.write("config/accounts.toml", text);
+    let answer = sandbox.run(["providers"]).success();
+    let claude = &answer["providers"][0];
+    assert_eq!(claude["provider"], "claude");
+    assert_eq!(claude["base_home"], serde_json::Value::Null);
+    assert_eq!(claude["quota_reader"], "none");
+    assert_eq!(claude["profiles"], 0);
+}

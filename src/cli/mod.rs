@@ -1,8 +1,8 @@
 //! The command line: arguments, one call into the domain, a view.
 //!
 //! A command's file holds its arguments, their help text and one call; this one holds what all commands
-//! share. [`format`] finds the output format before the command line is understood, [`output`] is the only
-//! writer to stdout and the only place where an error becomes text and an exit status, [`bug`] turns a
+//! share. `format` finds the output format before the command line is understood, `output` is the only
+//! writer to stdout and the only place where an error becomes text and an exit status, `bug` turns a
 //! panic into an error.
 
 mod bug;
@@ -11,6 +11,7 @@ mod contract;
 mod format;
 mod man;
 mod output;
+mod providers;
 mod scripted_agent;
 mod usage;
 mod version;
@@ -121,6 +122,8 @@ enum Command {
     /// The built-in provider's agent; started by exec, not by people
     #[command(name = scripted_agent::VERB, hide = true)]
     ScriptedAgent(scripted_agent::AgentArguments),
+    /// Which providers are configured, and how
+    Providers(providers::ProvidersArguments),
     /// Version of the program and of its contract
     Version(version::VersionArguments),
 }
@@ -206,6 +209,7 @@ fn dispatch(app: &App, command: Command) -> Result<Outcome> {
         Command::Contract(arguments) => contract::run(app, &arguments),
         Command::Man(arguments) => man::run(&arguments),
         Command::ScriptedAgent(arguments) => Ok(scripted_agent::run(app, &arguments)),
+        Command::Providers(arguments) => providers::run(app, &arguments),
         Command::Version(arguments) => version::run(app, arguments),
     }
 }

@@ -6,6 +6,7 @@ pub mod document;
 pub mod failure;
 pub mod lease;
 pub mod profile;
+pub mod provider;
 pub mod quota;
 pub mod schema;
 pub mod selection;

@@ -8,6 +8,7 @@ use super::document::{Contract, Version};
 use super::failure::Failure;
 use super::lease::LeaseList;
 use super::profile::{Profile, ProfileList, ProfileStatus, Removed};
+use super::provider::ProviderList;
 use super::quota::QuotaList;
 use super::selection::Selection;
 use super::session::{Session, SessionList};
@@ -32,6 +33,7 @@ const ANSWERS: &[(&str, Define)] = &[
     ("profile list", define::<ProfileList>),
     ("profile remove", define::<Removed>),
     ("profile status", define::<ProfileStatus>),
+    ("providers", define::<ProviderList>),
     ("quota refresh", define::<QuotaList>),
     ("quota show", define::<QuotaList>),
     ("session list", define::<SessionList>),

@@ -7,6 +7,7 @@ mod document;
 mod lease;
 pub mod page;
 mod profile;
+mod provider;
 mod quota;
 mod selection;
 mod session;
