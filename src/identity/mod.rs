@@ -1,5 +1,6 @@
 //! Who is behind a credential: fingerprints, proofs, anchors and their conflicts.
 
+pub mod anchor;
 pub mod conflict;
 pub mod credential;
 pub mod fingerprint;

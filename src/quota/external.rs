@@ -1,0 +1,303 @@
+//! An external quota reader: any program that prints quota-axi's JSON (0.1.40, schema 5).
+//!
+//! It is trusted by configuration, never by environment. Each profile gives it a HOME and an
+//! XDG_CACHE_HOME of its own: quota-axi's cache is shared across accounts otherwise and answers one
+//! account's question with another's windows. It sees the provider home, the profile's name, the way to the
+//! network and nothing else of the caller's environment. Only an answer that calls itself fresh, for the
+//! provider that was asked about, counts. What it says of the account is hashed at once and never kept.
+
+use camino::Utf8Path;
+use jiff::Timestamp;
+use serde_json::Value;
+
+use super::window::{Kind, Window};
+use crate::clock::Deadline;
+use crate::env::{self, Context};
+use crate::error::Result;
+use crate::id::ProviderKind;
+use crate::identity::fingerprint::Account;
+use crate::provider::answer::{instant, number, text};
+use crate::provider::{FetchError, Usage, account};
+use crate::store::directory;
+use crate::sys::spawn::{self, Program};
+
+/// Variables of the caller that the reader sees: to find its interpreter, its words, and the network.
+const PASSED: [&str; 21] = [
+    "PATH",
+    "LANG",
+    "LC_ALL",
+    "LC_CTYPE",
+    "TZ",
+    "TMPDIR",
+    "USER",
+    "LOGNAME",
+    "HTTPS_PROXY",
+    "https_proxy",
+    "HTTP_PROXY",
+    "http_proxy",
+    "ALL_PROXY",
+    "all_proxy",
+    "NO_PROXY",
+    "no_proxy",
+    "NODE_EXTRA_CA_CERTS",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "CODEX_CA_CERTIFICATE",
+    // Node below 22.21 asks for it before it honours a proxy.
+    "NODE_USE_ENV_PROXY",
+];
+
+/// What the reader said.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Answer {
+    /// Whose account it is.
+    pub(crate) account: Account,
+    /// What is left.
+    pub(crate) usage: Usage,
+    /// When the provider was asked, if it says so.
+    pub(crate) at: Option<Timestamp>,
+}
+
+/// Whom the reader is asked about.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Subject<'a> {
+    /// The profile's name, by which its directories are told apart.
+    pub(crate) profile: &'a str,
+    /// Its provider.
+    pub(crate) provider: ProviderKind,
+    /// Its home.
+    pub(crate) home: &'a Utf8Path,
+}
+
+/// Runs the reader for one profile and reads its answer.
+pub(crate) fn read(
+    context: &Context,
+    program: &Utf8Path,
+    subject: Subject<'_>,
+    deadline: &Deadline,
+) -> Result<Result<Answer, FetchError>> {
+    let own = context.roots.state.join("readers").join(subject.profile);
+    let (home, cache) = (own.join("home"), own.join("cache"));
+    directory::ensure(&home)?;
+    directory::ensure(&cache)?;
+    let passed = PASSED
+        .iter()
+        .filter_map(|name| Some((*name, context.variables.raw(name)?.to_owned())));
+    let own = [
+        ("HOME", home.as_str()),
+        ("XDG_CACHE_HOME", cache.as_str()),
+        (
+            account::home_variable(subject.provider),
+            subject.home.as_str(),
+        ),
+        (env::PROFILE, subject.profile),
+    ];
+    let environment = passed
+        .chain(own.map(|(name, value)| (name, value.into())))
+        .map(|(name, value)| (name.into(), value))
+        .collect();
+    let arguments = [
+        "--provider",
+        subject.provider.name(),
+        "--json",
+        "--full",
+        // Renewing a login is the provider CLI's affair alone.
+        "--no-credential-refresh",
+    ];
+    let program = Program {
+        path: program.into(),
+        arguments: arguments.map(Into::into).to_vec(),
+        environment,
+        directory: Some(home.into()),
+        input: Vec::new(),
+    };
+    // Its standard error and exit status may hold anything; the state in its answer says enough.
+    Ok(match spawn::run(&program, deadline) {
+        Ok(ended) => parse(&ended.stdout, subject.provider),
+        Err(error) => Err(FetchError::Unavailable(format!(
+            "the quota reader could not be run: {}",
+            error.kind()
+        ))),
+    })
+}
+
+/// Reads the reader's answer.
+fn parse(bytes: &[u8], provider: ProviderKind) -> Result<Answer, FetchError> {
+    let answer: Value = serde_json::from_slice(bytes).map_err(|_| FetchError::Shape)?;
+    let entries = answer["providers"].as_array().ok_or(FetchError::Shape)?;
+    let mut entries = entries
+        .iter()
+        .filter(|entry| entry["provider"] == provider.name());
+    let (Some(entry), None) = (entries.next(), entries.next()) else {
+        return Err(FetchError::Shape);
+    };
+    match entry["state"]["status"].as_str() {
+        Some("fresh") => {}
+        Some("auth_required") => return Err(FetchError::Unauthorized),
+        Some("rate_limited") => return Err(FetchError::Throttled(None)),
+        _ => {
+            return Err(FetchError::Unavailable(
+                "the quota reader has no fresh reading".to_owned(),
+            ));
+        }
+    }
+    let whose = &entry["account"];
+    if whose["identityStatus"]
+        .as_str()
+        .is_some_and(|status| status != "verified")
+    {
+        return Err(FetchError::Shape);
+    }
+    let account = Account {
+        account: Some(text(&whose["accountId"]).ok_or(FetchError::Shape)?),
+        ..Account::default()
+    };
+    let windows = entry["windows"]
+        .as_array()
+        .filter(|windows| !windows.is_empty())
+        .ok_or(FetchError::Shape)?
+        .iter()
+        .map(window)
+        .collect::<Option<Vec<_>>>()
+        .ok_or(FetchError::Shape)?;
+    Ok(Answer {
+        account,
+        usage: Usage {
+            windows,
+            overage_enabled: None,
+        },
+        at: instant(&entry["state"]["refreshedAt"]),
+    })
+}
+
+fn window(window: &Value) -> Option<Window> {
+    let id = text(&window["id"])?;
+    let remaining =
+        number(&window["percentRemaining"]).filter(|left| (0.0..=100.0).contains(left))?;
+    let kind = match window["kind"].as_str() {
+        Some("session") => Kind::Session,
+        Some("weekly") => Kind::Weekly,
+        Some("monthly") => Kind::Monthly,
+        _ => number(&window["windowMinutes"]).map_or(Kind::Other, |minutes| {
+            #[expect(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "a float is saturated, and any number of minutes has a kind"
+            )]
+            Kind::of_minutes(minutes as u64)
+        }),
+    };
+    Some(Window {
+        scope: id.strip_prefix("seven_day_").map(str::to_owned),
+        id,
+        kind,
+        remaining_percent: remaining,
+        resets_at: instant(&window["resetsAt"]),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Subject, parse, read};
+    use crate::id::ProviderKind::{Claude, Codex};
+    use crate::provider::FetchError;
+    use crate::quota::window::Kind;
+    use crate::snapshot::provider::tests::World;
+    use camino::Utf8Path;
+    use proptest::prelude::*;
+    use serde_json::{Value, json};
+    use std::os::unix::fs::PermissionsExt as _;
+
+    fn answer() -> Value {
+        json!({"providers": [{
+            "provider": "claude",
+            "account": {"accountId": "claude-1-account"},
+            "state": {"status": "fresh", "refreshedAt": "2030-01-02T12:00:00Z"},
+            "windows": [{"id": "five_hour", "kind": "session", "percentRemaining": 80}],
+        }]})
+    }
+
+    fn read_back(answer: &Value) -> Result<super::Answer, FetchError> {
+        parse(answer.to_string().as_bytes(), Claude)
+    }
+
+    #[test]
+    fn a_fresh_answer_for_the_right_provider_counts() {
+        let read = read_back(&answer()).unwrap();
+        assert_eq!(read.account.account.as_deref(), Some("claude-1-account"));
+        let window = &read.usage.windows[0];
+        assert_eq!(
+            (window.kind, window.remaining_percent),
+            (Kind::Session, 80.0)
+        );
+        assert_eq!(read.at, "2030-01-02T12:00:00Z".parse().ok());
+    }
+
+    #[test]
+    fn anything_else_does_not() {
+        for (path, value) in [
+            ("/providers/0/state/status", json!("stale")),
+            ("/providers/0/state/status", json!(null)),
+            ("/providers/0/provider", json!("codex")),
+            (
+                "/providers/0/account",
+                json!({"email": "acct1@lab.invalid"}),
+            ),
+            (
+                "/providers/0/account",
+                json!({"accountId": "a", "identityStatus": "claimed"}),
+            ),
+            ("/providers/0/windows", json!([])),
+            ("/providers/0/windows/0/percentRemaining", json!(105)),
+            ("/providers/0/windows/0/percentRemaining", json!("80")),
+            ("/providers/0/windows/0/percentRemaining", json!(null)),
+        ] {
+            let mut changed = answer();
+            *changed.pointer_mut(path).unwrap() = value.clone();
+            assert!(read_back(&changed).is_err(), "accepted {path} = {value}");
+        }
+        let entry = answer()["providers"][0].clone();
+        let twice = json!({"providers": [entry.clone(), entry]});
+        assert!(read_back(&twice).is_err(), "two answers for one provider");
+    }
+
+    #[test]
+    fn the_reader_sees_its_own_home_and_no_key_of_the_callers() {
+        let world = World::with(&[("ANTHROPIC_API_KEY", "key"), ("HTTPS_PROXY", "http://p:1")]);
+        let program = Utf8Path::from_path(world.directory.path())
+            .unwrap()
+            .join("reader");
+        world.write(
+            &program,
+            "#!/bin/sh\n/usr/bin/env > seen\necho \"$@\" >> seen\n",
+        );
+        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o700)).unwrap();
+        let subject = Subject {
+            profile: "codex-1",
+            provider: Codex,
+            home: Utf8Path::new("/homes/codex-1"),
+        };
+        let outcome = read(&world.context, &program, subject, &world.deadline()).unwrap();
+        assert_eq!(outcome, Err(FetchError::Shape), "it printed nothing");
+        let own = world.context.roots.state.join("readers/codex-1");
+        let seen = std::fs::read_to_string(own.join("home/seen")).unwrap();
+        for line in [
+            format!("HOME={own}/home"),
+            format!("XDG_CACHE_HOME={own}/cache"),
+            "CODEX_HOME=/homes/codex-1".to_owned(),
+            "AGENT_FLEET_PROFILE=codex-1".to_owned(),
+            "HTTPS_PROXY=http://p:1".to_owned(),
+            "--provider codex --json --full --no-credential-refresh".to_owned(),
+        ] {
+            assert!(seen.lines().any(|seen| seen == line), "no {line} in {seen}");
+        }
+        assert!(!seen.contains("ANTHROPIC"), "{seen}");
+    }
+
+    proptest! {
+        #[test]
+        fn any_output_is_survived(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+            prop_assert!(parse(&bytes, Claude).is_err());
+        }
+    }
+}

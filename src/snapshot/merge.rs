@@ -1,0 +1,293 @@
+//! Putting what was just learned into a profile's state, field by field.
+//!
+//! The first proof pins the account for good. A later one of the same account renews the proof; one of
+//! another account isolates the profile and leaves its last proof out, so that a sibling whose login was
+//! copied here is not taken for the intruder. A reading counts only for the account it was taken with.
+
+use jiff::Timestamp;
+
+use super::profile::{Note, Pinned, ProfileState, Proof};
+use crate::identity::fingerprint::Fingerprint;
+use crate::quota::window::Reading;
+
+/// What a renewed proof meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Proved {
+    /// The first proof: the account is pinned now.
+    Pinned,
+    /// The account is the one that was pinned.
+    Same,
+    /// Another account: the profile is quarantined.
+    Changed,
+}
+
+/// Takes a renewed proof of a profile.
+pub fn prove(state: &mut ProfileState, proof: Proof) -> Proved {
+    let pin = |proof: &Proof| Pinned {
+        fingerprint: proof.fingerprint.clone(),
+        source: proof.source.clone(),
+        at: proof.at,
+    };
+    let proved = match &mut state.durable.pinned {
+        None => {
+            state.durable.pinned = Some(pin(&proof));
+            Proved::Pinned
+        }
+        Some(pinned) if pinned.fingerprint.overlaps(&proof.fingerprint) => {
+            // Another source may know more of the same account; what is known is never given up.
+            if known(&proof.fingerprint) > known(&pinned.fingerprint) {
+                *pinned = pin(&proof);
+            }
+            Proved::Same
+        }
+        Some(_) => {
+            state.proof = None;
+            state.durable.quarantine.get_or_insert(Note {
+                reason: "identity_changed".to_owned(),
+                at: proof.at,
+            });
+            return Proved::Changed;
+        }
+    };
+    if state
+        .auth_broken
+        .as_ref()
+        .is_some_and(|note| note.at <= proof.at)
+    {
+        state.auth_broken = None;
+    }
+    state.proof = Some(proof);
+    proved
+}
+
+/// Takes the proof of an anchor, which may change its account as the person likes.
+pub fn prove_anchor(state: &mut ProfileState, proof: Proof) {
+    state.auth_broken = None;
+    state.proof = Some(proof);
+}
+
+fn known(fingerprint: &Fingerprint) -> usize {
+    let parts = [
+        &fingerprint.user,
+        &fingerprint.account,
+        &fingerprint.organization,
+    ];
+    parts.into_iter().flatten().count()
+}
+
+/// How much of the account a reading's source sees.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Extent {
+    /// Every window: what it does not name is not there.
+    Whole,
+    /// Some windows: scoped ones that it does not name stay as they were.
+    Part,
+}
+
+/// Takes a reading, if it belongs to the proved account and is newer than what is there.
+pub fn read(state: &mut ProfileState, mut reading: Reading, extent: Extent) -> bool {
+    let ours = state
+        .proof
+        .as_ref()
+        .is_some_and(|proof| proof.fingerprint.whole == reading.fingerprint);
+    let before = state
+        .reading
+        .take_if(|old| old.fingerprint != reading.fingerprint || old.at <= reading.at);
+    if !ours || state.reading.is_some() {
+        state.reading = state.reading.take().or(before);
+        return false;
+    }
+    if let Some(old) = before.filter(|old| old.fingerprint == reading.fingerprint)
+        && extent == Extent::Part
+    {
+        let kept: Vec<_> = old
+            .windows
+            .into_iter()
+            .filter(|window| window.scope.is_some())
+            .filter(|window| {
+                let same = |new: &&crate::quota::window::Window| {
+                    new.kind == window.kind && new.scope == window.scope
+                };
+                !reading.windows.iter().any(|new| same(&new))
+            })
+            .collect();
+        reading.windows.extend(kept);
+        reading.overage_enabled = reading.overage_enabled.or(old.overage_enabled);
+    }
+    state.reading = Some(reading);
+    true
+}
+
+/// Notes that the server or the provider's CLI no longer takes the login, unless it was proved since.
+pub fn auth_broken(state: &mut ProfileState, reason: &str, at: Timestamp) {
+    if state.proof.as_ref().is_none_or(|proof| proof.at < at) {
+        state.auth_broken = Some(Note {
+            reason: reason.to_owned(),
+            at,
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Extent, Proved, auth_broken, prove, read};
+    use crate::id::ProviderKind::Claude;
+    use crate::identity::fingerprint::{Account, Key};
+    use crate::quota::window::{Kind, Reading, Window};
+    use crate::snapshot::profile::{Binding, ProfileState, Proof};
+    use jiff::{SignedDuration, Timestamp};
+
+    fn at(seconds: i64) -> Timestamp {
+        let start: Timestamp = "2030-01-02T12:00:00Z".parse().unwrap();
+        start + SignedDuration::from_secs(seconds)
+    }
+
+    fn proof(account: &str, organization: Option<&str>, seconds: i64) -> Proof {
+        let account = Account {
+            user: None,
+            account: Some(account.to_owned()),
+            organization: organization.map(str::to_owned),
+        };
+        Proof {
+            fingerprint: Key::new([1; 32]).fingerprint(Claude, &account),
+            source: "oauth-profile".to_owned(),
+            at: at(seconds),
+            binding: Binding::NoCredential,
+            file: None,
+            digested_at: 0,
+        }
+    }
+
+    fn window(id: &str, scope: Option<&str>, remaining: f64) -> Window {
+        Window {
+            id: id.to_owned(),
+            kind: Kind::Weekly,
+            scope: scope.map(str::to_owned),
+            remaining_percent: remaining,
+            resets_at: None,
+        }
+    }
+
+    fn reading(proof: &Proof, seconds: i64, windows: Vec<Window>) -> Reading {
+        Reading {
+            at: at(seconds),
+            fingerprint: proof.fingerprint.whole.clone(),
+            source: "builtin".to_owned(),
+            windows,
+            overage_enabled: None,
+        }
+    }
+
+    #[test]
+    fn the_first_proof_pins_and_another_account_quarantines() {
+        let mut state = ProfileState::named("claude-1");
+        assert_eq!(
+            prove(&mut state, proof("a1", Some("o1"), 0)),
+            Proved::Pinned
+        );
+        assert_eq!(prove(&mut state, proof("a1", Some("o1"), 5)), Proved::Same);
+        assert_eq!(state.durable.pinned.as_ref().unwrap().at, at(0));
+        assert_eq!(
+            prove(&mut state, proof("a1", Some("o2"), 9)),
+            Proved::Changed
+        );
+        assert_eq!(
+            state.durable.quarantine.as_ref().unwrap().reason,
+            "identity_changed"
+        );
+        assert_eq!(
+            state.proof, None,
+            "the intruder is not the profile's account"
+        );
+        assert_eq!(
+            state.durable.pinned.unwrap().fingerprint,
+            proof("a1", Some("o1"), 0).fingerprint,
+            "the pin is what the profile is"
+        );
+    }
+
+    #[test]
+    fn a_source_that_knows_more_completes_the_pin_and_one_that_knows_less_does_not_loosen_it() {
+        let mut state = ProfileState::named("claude-1");
+        prove(&mut state, proof("a1", None, 0));
+        assert_eq!(prove(&mut state, proof("a1", Some("o1"), 1)), Proved::Same);
+        assert_eq!(prove(&mut state, proof("a1", None, 2)), Proved::Same);
+        assert_eq!(
+            prove(&mut state, proof("a1", Some("o2"), 3)),
+            Proved::Changed
+        );
+    }
+
+    #[test]
+    fn only_the_newest_reading_of_the_proved_account_is_kept() {
+        let mut state = ProfileState::named("claude-1");
+        let (mine, other) = (proof("a1", None, 0), proof("a2", None, 0));
+        assert!(!read(
+            &mut state,
+            reading(&mine, 0, Vec::new()),
+            Extent::Whole
+        ));
+        prove(&mut state, mine.clone());
+        assert!(read(
+            &mut state,
+            reading(&mine, 10, Vec::new()),
+            Extent::Whole
+        ));
+        assert!(!read(
+            &mut state,
+            reading(&mine, 5, Vec::new()),
+            Extent::Whole
+        ));
+        assert!(!read(
+            &mut state,
+            reading(&other, 20, Vec::new()),
+            Extent::Whole
+        ));
+        assert_eq!(state.reading.as_ref().unwrap().at, at(10));
+    }
+
+    #[test]
+    fn a_partial_reading_keeps_the_scoped_windows_it_does_not_see() {
+        let mut state = ProfileState::named("claude-1");
+        let mine = proof("a1", None, 0);
+        prove(&mut state, mine.clone());
+        let whole = vec![
+            window("seven_day", None, 50.0),
+            window("seven_day_opus", Some("opus"), 3.0),
+        ];
+        read(&mut state, reading(&mine, 0, whole), Extent::Whole);
+        read(
+            &mut state,
+            reading(&mine, 1, vec![window("seven_day", None, 40.0)]),
+            Extent::Part,
+        );
+        let left: Vec<f64> = state
+            .reading
+            .as_ref()
+            .unwrap()
+            .windows
+            .iter()
+            .map(|window| window.remaining_percent)
+            .collect();
+        assert_eq!(left, [40.0, 3.0]);
+        read(
+            &mut state,
+            reading(&mine, 2, vec![window("seven_day", None, 40.0)]),
+            Extent::Whole,
+        );
+        assert_eq!(state.reading.unwrap().windows.len(), 1);
+    }
+
+    #[test]
+    fn a_newer_proof_mends_a_broken_login_and_older_news_does_not_break_it() {
+        let mut state = ProfileState::named("claude-1");
+        auth_broken(&mut state, "unauthorized", at(0));
+        assert!(state.auth_broken.is_some());
+        prove(&mut state, proof("a1", None, 5));
+        assert_eq!(state.auth_broken, None);
+        auth_broken(&mut state, "unauthorized", at(3));
+        assert_eq!(state.auth_broken, None);
+        auth_broken(&mut state, "unauthorized", at(6));
+        assert!(state.auth_broken.is_some());
+    }
+}
