@@ -14,7 +14,7 @@ const SAFE: &str = "--print --model --effort --fallback-model --output-format --
     --include-partial-messages --include-hook-events --replay-user-messages --forward-subagent-text \
     --permission-mode --permission-prompts --dangerously-skip-permissions \
     --allow-dangerously-skip-permissions --allowedTools --allowed-tools --disallowedTools \
-    --disallowed-tools --tools --restricted --strict-mcp-config --append-system-prompt \
+    --disallowed-tools --tools --strict-mcp-config --append-system-prompt \
     --append-system-prompt-file --system-prompt --system-prompt-file --system-prompt-snapshot --autocompact \
     --max-turns --max-budget-usd --json-schema --disable-slash-commands --brief --ax-screen-reader --name \
     --debug --no-chrome --prompt-suggestions --agent --exclude-dynamic-system-prompt-sections --version \
@@ -27,7 +27,7 @@ const UNSAFE: &str = "--resume -r --continue -c --session-id --fork-session --fr
     --rewind-files --agent-id --agent-name --team-name --messaging-socket-path --session-mirror \
     --attach-serve --cowork --project-config-root --init --init-only --maintenance --client-data-url \
     --permission-prompt-tool --dangerously-load-development-channels --channels --enable-auth-status \
-    --workload --session-tunnel --ignore-persisted-trust --handle-uri --prin --sessionId -x -- --nonsense";
+    --workload --restricted --session-tunnel --ignore-persisted-trust --handle-uri --prin --sessionId -x -- --nonsense";
 
 fn os(words: &[&str]) -> Vec<OsString> {
     words.iter().map(Into::into).collect()

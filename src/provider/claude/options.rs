@@ -57,7 +57,6 @@ pub const RULES: &[Rule] = &[
     long(&["--permission-prompts"], Value, Allowed),
     long(&["--prompt-suggestions"], Optional, Allowed),
     long(&["--replay-user-messages"], Flag, Allowed),
-    long(&["--restricted"], Flag, Allowed),
     long(&["--strict-mcp-config"], Flag, Allowed),
     long(&["--system-prompt"], Value, Allowed),
     long(&["--system-prompt-file"], Value, Allowed),
@@ -141,6 +140,8 @@ pub const RULES: &[Rule] = &[
     long(&["--remote-control", "--rc"], Optional, BACKGROUND),
     long(&["--remote-control-session-name-prefix"], Value, BACKGROUND),
     long(&["--reply-on-resume"], Flag, SESSION),
+    // It reads as harmless, and ignores the home's settings, our hooks among them [ran].
+    long(&["--restricted"], Flag, UNRECORDED),
     long(&["--resume-drops-turn"], Value, SESSION),
     long(&["--resume-session-at"], Value, SESSION),
     long(&["--rewind-files"], Value, SESSION),
