@@ -14,7 +14,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::Duration;
 
-use crate::clock::Deadline;
+use crate::clock::{Clock, Deadline};
 
 /// A program to run.
 #[derive(Clone, Debug, Default)]
@@ -167,7 +167,17 @@ fn start(program: &Program) -> io::Result<Child> {
     if let Some(directory) = &program.directory {
         command.current_dir(directory);
     }
-    command.spawn()
+    let mut tries = 0;
+    loop {
+        match command.spawn() {
+            // Someone has the file open for writing, if only in a child between fork and exec.
+            Err(error) if error.kind() == io::ErrorKind::ExecutableFileBusy && tries < 20 => {
+                tries += 1;
+                Clock::real().pause(Duration::from_millis(5));
+            }
+            other => return other,
+        }
+    }
 }
 
 fn kill_group(child: &Child) {

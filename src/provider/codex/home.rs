@@ -246,3 +246,163 @@ pub fn readiness(plan: &HomePlan<'_>) -> Result<(), NotReady> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{provision, readiness};
+    use crate::error::code;
+    use crate::id::ProviderKind::Codex;
+    use crate::provider::codex::{hooks::HOOKS, trust};
+    use crate::provider::home::tests::{Parts, World};
+    use serde_json::json;
+
+    /// A Codex that knows one answer: the hashes of our hooks.
+    fn world(config: &str) -> (World, Parts) {
+        use std::os::unix::fs::PermissionsExt as _;
+        let world = World::new();
+        let mut parts = world.parts(
+            Codex,
+            &["AGENTS.md"],
+            &["model", "mcp_servers", "openai_base_url"],
+        );
+        let listed: Vec<_> = HOOKS
+            .iter()
+            .map(|hook| json!({"command": hook.command(&parts.program), "currentHash": format!("sha256:{}", hook.verb)}))
+            .collect();
+        let answer = json!({"id": 1, "result": {"data": [{"hooks": listed}]}});
+        world.write("answer", &format!("{answer}\n"));
+        let script = format!(
+            "#!/bin/sh\necho >> {0}\ncat {1}\ncat > /dev/null\n",
+            world.path("asked"),
+            world.path("answer")
+        );
+        let binary = world.write("codex", &script);
+        std::fs::set_permissions(&binary, std::fs::Permissions::from_mode(0o755)).unwrap();
+        parts.settings.binary = Some(binary);
+        world.write("person/.codex/AGENTS.md", "rules");
+        world.write(
+            "person/.codex/config.toml",
+            "model = \"gpt-base\"\nopenai_base_url = \"https://elsewhere.invalid\"\n[mcp_servers.s]\ncommand = \"x\"\n",
+        );
+        world.write("home/config.toml", config);
+        (world, parts)
+    }
+
+    #[test]
+    fn a_home_keeps_its_comments_and_provisioning_again_changes_nothing() {
+        let (world, parts) =
+            world("# mine\nmodel_verbosity = \"low\" # quiet\n\n[tui]\nanimations = false\n");
+        assert!(readiness(&parts.plan()).is_err());
+        provision(&parts.plan()).unwrap();
+        readiness(&parts.plan()).unwrap();
+        let text = world.read("home/config.toml");
+        assert!(
+            text.starts_with("# mine\nmodel_verbosity = \"low\" # quiet\n"),
+            "{text}"
+        );
+        let config: toml::Table = toml::from_str(&text).unwrap();
+        assert_eq!(config["cli_auth_credentials_store"].as_str(), Some("file"));
+        assert_eq!(
+            config["features"]["daemon_auto_start"].as_bool(),
+            Some(false)
+        );
+        assert_eq!(
+            config["projects"]["/project one"]["trust_level"].as_str(),
+            Some("trusted")
+        );
+        assert_eq!(config["notify"][1].as_str(), Some("hook"));
+        assert_eq!(config["model"].as_str(), Some("gpt-base"));
+        assert_eq!(config["mcp_servers"]["s"]["command"].as_str(), Some("x"));
+        assert_eq!(config["tui"]["animations"].as_bool(), Some(false));
+        assert!(
+            !config.contains_key("openai_base_url"),
+            "an override was inherited"
+        );
+        assert_eq!(world.read("home/AGENTS.md"), "rules");
+        let changes = provision(&parts.plan()).unwrap();
+        assert!(
+            changes
+                .iter()
+                .all(|line| line.starts_with("did not inherit")),
+            "{changes:?}"
+        );
+        assert_eq!(world.read("home/config.toml"), text);
+        assert_eq!(
+            world.read("asked").lines().count(),
+            1,
+            "the binary was asked again"
+        );
+    }
+
+    #[test]
+    fn a_launch_gets_the_key_and_hash_of_each_hook_and_a_new_binary_is_asked_again() {
+        let (world, parts) = world("");
+        let theirs =
+            json!({"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "ding"}]}]}});
+        world.write("home/hooks.json", &theirs.to_string());
+        provision(&parts.plan()).unwrap();
+        let binary = parts.settings.binary.clone().unwrap();
+        let home = world.path("home");
+        let entries =
+            || trust::entries(&parts.context, binary.as_std_path(), &parts.program, &home);
+        let found = entries().unwrap();
+        assert_eq!(found.len(), HOOKS.len());
+        let stop = (
+            format!("{home}/hooks.json:stop:1:0"),
+            "sha256:stop".to_owned(),
+        );
+        assert!(found.contains(&stop), "{found:?}");
+        let start = format!("{home}/hooks.json:session_start:0:0");
+        assert!(found.iter().any(|(key, _)| *key == start), "{found:?}");
+        assert_eq!(world.read("asked").lines().count(), 1);
+        world.write("codex", &(world.read("codex") + "# updated\n"));
+        entries().unwrap();
+        entries().unwrap();
+        assert_eq!(world.read("asked").lines().count(), 2);
+        world.write("home/hooks.json", "{}");
+        assert_eq!(entries().unwrap_err().code, code::NOT_PROVISIONED);
+    }
+
+    #[test]
+    fn a_live_lease_keeps_config_toml_as_it_is() {
+        let (world, parts) = world("model = \"x\"\n");
+        let mut plan = parts.plan();
+        plan.occupied = Some("a task");
+        let error = provision(&plan).unwrap_err();
+        assert_eq!(error.code, code::LEASE_ACTIVE);
+        assert!(error.message.contains("a task"), "{}", error.message);
+        assert_eq!(world.read("home/config.toml"), "model = \"x\"\n");
+        provision(&parts.plan()).unwrap();
+        let mut plan = parts.plan();
+        plan.occupied = Some("a task");
+        provision(&plan).unwrap();
+    }
+
+    #[test]
+    fn trust_goes_with_the_registration_and_the_person_s_notify_stays() {
+        let (world, mut parts) = world(
+            "notify = [\"ding\"]\ncli_auth_credentials_store = \"keyring\"\n[projects.\"/other\"]\ntrust_level = \"trusted\"\n",
+        );
+        provision(&parts.plan()).unwrap();
+        parts.registry.projects.clear();
+        provision(&parts.plan()).unwrap();
+        let config: toml::Table = toml::from_str(&world.read("home/config.toml")).unwrap();
+        assert_eq!(config["notify"][0].as_str(), Some("ding"));
+        assert_eq!(config["cli_auth_credentials_store"].as_str(), Some("file"));
+        let projects = config["projects"].as_table().unwrap();
+        assert_eq!(projects.keys().collect::<Vec<_>>(), ["/other"]);
+    }
+
+    #[test]
+    fn an_unreadable_file_is_left_alone_and_a_silent_binary_is_named() {
+        let (world, parts) = world("model = ");
+        let error = provision(&parts.plan()).unwrap_err();
+        assert_eq!(error.code, code::NOT_PROVISIONED);
+        assert_eq!(world.read("home/config.toml"), "model = ");
+        world.write("home/config.toml", "");
+        world.write("answer", "{\"id\":1,\"error\":{}}\n");
+        let error = provision(&parts.plan()).unwrap_err();
+        assert_eq!(error.code, code::PROVIDER_FAILED);
+        assert!(readiness(&parts.plan()).is_err());
+    }
+}
