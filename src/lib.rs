@@ -55,6 +55,7 @@ pub mod clock;
 pub mod contract;
 pub mod env;
 pub mod error;
+pub mod home;
 pub mod id;
 pub mod identity;
 pub mod lease;

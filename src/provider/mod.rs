@@ -246,6 +246,8 @@ pub struct HomePlan<'a> {
     pub profile: &'a Profile,
     /// Stable path of this program, which hooks call.
     pub program: &'a Utf8Path,
+    /// A task that holds a live lease of the profile now: files that a running worker reads stay as they are.
+    pub occupied: Option<&'a str>,
 }
 
 /// A service and its CLI.

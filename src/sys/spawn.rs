@@ -11,10 +11,10 @@ use std::io::{self, Read as _, Write as _};
 use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use std::sync::mpsc::{self, Receiver};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::Duration;
 
-use crate::clock::Deadline;
+use crate::clock::{Clock, Deadline};
 
 /// A program to run.
 #[derive(Clone, Debug, Default)]
@@ -46,29 +46,8 @@ pub struct Ended {
 pub const OUTPUT_LIMIT: u64 = 4 << 20;
 
 /// Runs a program to its end. At the deadline its process group is killed and `TimedOut` is returned.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "this is where helper processes start"
-)]
 pub fn run(program: &Program, deadline: &Deadline) -> io::Result<Ended> {
-    let mut command = Command::new(&program.path);
-    command
-        .args(&program.arguments)
-        .env_clear()
-        .envs(
-            program
-                .environment
-                .iter()
-                .map(|(name, value)| (name, value)),
-        )
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .process_group(0);
-    if let Some(directory) = &program.directory {
-        command.current_dir(directory);
-    }
-    let mut child = command.spawn()?;
+    let mut child = start(program)?;
     let input = program.input.clone();
     let mut stdin = child.stdin.take();
     let writer = std::thread::spawn(move || {
@@ -108,6 +87,99 @@ pub fn run(program: &Program, deadline: &Deadline) -> io::Result<Ended> {
     })
 }
 
+/// Talks to a program that stops answering once its input ends: the input stays open until `answered` is
+/// content with the output so far. At the deadline its process group is killed and `TimedOut` is returned.
+pub fn converse(
+    program: &Program,
+    answered: &dyn Fn(&[u8]) -> bool,
+    deadline: &Deadline,
+) -> io::Result<Ended> {
+    let mut child = start(program)?;
+    let mut stdin = child.stdin.take();
+    let (sender, chunks) = mpsc::channel();
+    let stdout = child.stdout.take();
+    std::thread::spawn(move || {
+        let Some(mut stdout) = stdout else { return };
+        let mut chunk = [0; 8 << 10];
+        while let Ok(count @ 1..) = stdout.read(&mut chunk) {
+            if sender
+                .send(chunk.get(..count).unwrap_or_default().to_vec())
+                .is_err()
+            {
+                return;
+            }
+        }
+    });
+    let stderr = collect(child.stderr.take());
+    if let Some(stdin) = stdin.as_mut() {
+        // A program that has ended already is judged by its output.
+        drop(stdin.write_all(&program.input).and_then(|()| stdin.flush()));
+    }
+    let mut output = Vec::new();
+    let late = loop {
+        match chunks.recv_timeout(deadline.left()) {
+            Ok(chunk) => output.extend_from_slice(&chunk),
+            Err(RecvTimeoutError::Disconnected) => break false,
+            Err(RecvTimeoutError::Timeout) => break true,
+        }
+        if answered(&output) || output.len() as u64 > OUTPUT_LIMIT {
+            drop(stdin.take());
+        }
+    };
+    drop(stdin);
+    let status = loop {
+        if let Some(status) = child.try_wait()? {
+            break status;
+        }
+        if late || !deadline.pause(Duration::from_millis(5)) {
+            kill_group(&child);
+            child.wait()?;
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+    };
+    let stderr = stderr.recv_timeout(deadline.left()).unwrap_or_default();
+    Ok(Ended {
+        status: status.code(),
+        stdout: output,
+        stderr,
+    })
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "this is where helper processes start"
+)]
+fn start(program: &Program) -> io::Result<Child> {
+    let mut command = Command::new(&program.path);
+    command
+        .args(&program.arguments)
+        .env_clear()
+        .envs(
+            program
+                .environment
+                .iter()
+                .map(|(name, value)| (name, value)),
+        )
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .process_group(0);
+    if let Some(directory) = &program.directory {
+        command.current_dir(directory);
+    }
+    let mut tries = 0;
+    loop {
+        match command.spawn() {
+            // Someone has the file open for writing, if only in a child between fork and exec.
+            Err(error) if error.kind() == io::ErrorKind::ExecutableFileBusy && tries < 20 => {
+                tries += 1;
+                Clock::real().pause(Duration::from_millis(5));
+            }
+            other => return other,
+        }
+    }
+}
+
 fn kill_group(child: &Child) {
     use rustix::process::{Pid, Signal, kill_process_group};
     // A group that is gone already is what we want.
@@ -132,7 +204,7 @@ fn collect(stream: Option<impl io::Read + Send + 'static>) -> Receiver<Vec<u8>> 
 
 #[cfg(test)]
 mod tests {
-    use super::{Program, run};
+    use super::{Program, converse, run};
     use crate::clock::Clock;
     use std::io::ErrorKind;
     use std::time::{Duration, Instant};
@@ -158,6 +230,29 @@ mod tests {
             ),
             (Some(3), b"in".as_slice(), b"oops\n".as_slice())
         );
+    }
+
+    #[test]
+    fn input_stays_open_until_the_answer_is_there() {
+        // It answers 50 ms after the request, unless its input has ended by then.
+        let script =
+            "read request; read -t 0.05 more; [ $? -gt 128 ] || exit 1; echo answer; cat; echo end";
+        let program = Program {
+            path: "/bin/bash".into(),
+            arguments: vec!["-c".into(), script.into()],
+            input: b"request\n".to_vec(),
+            ..Program::default()
+        };
+        let deadline = Clock::real().deadline(Duration::from_secs(20));
+        let has_answer = |output: &[u8]| output.starts_with(b"answer");
+        let ended = converse(&program, &has_answer, &deadline).unwrap();
+        assert_eq!(
+            (ended.status, ended.stdout.as_slice()),
+            (Some(0), b"answer\nend\n".as_slice())
+        );
+        let short = Clock::real().deadline(Duration::from_millis(100));
+        let never = converse(&program, &|_| false, &short).unwrap_err();
+        assert_eq!(never.kind(), ErrorKind::TimedOut);
     }
 
     #[test]

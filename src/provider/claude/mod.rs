@@ -9,6 +9,7 @@ pub(crate) mod identity;
 pub(crate) mod login;
 pub mod options;
 pub mod overlay;
+pub mod transcript;
 pub(crate) mod usage;
 
 use super::http::Client;

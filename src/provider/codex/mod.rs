@@ -3,8 +3,12 @@
 pub mod configuration;
 pub mod environment;
 pub mod grammar;
+pub mod home;
+pub mod hooks;
 pub(crate) mod login;
 pub mod options;
+pub mod transcript;
+pub mod trust;
 pub(crate) mod usage;
 
 use super::http::Client;

@@ -7,6 +7,7 @@
 pub mod aside;
 pub mod hooks;
 pub mod link;
+pub mod transcript;
 
 use camino::Utf8Path;
 use serde_json::{Map, Value};
@@ -95,41 +96,4 @@ pub fn inherit(
 }
 
 #[cfg(test)]
-mod tests {
-    use super::inherit;
-    use serde_json::{Map, Value, json};
-
-    fn object(value: Value) -> Map<String, Value> {
-        match value {
-            Value::Object(map) => map,
-            other => panic!("not an object: {other}"),
-        }
-    }
-
-    #[test]
-    fn an_inherited_setting_follows_the_base_until_it_is_changed_here() {
-        let mut document = object(json!({"other": 1}));
-        let mut inherited = Map::new();
-        inherit(&mut document, "model", Some(&json!("a")), &mut inherited);
-        inherit(&mut document, "model", Some(&json!("b")), &mut inherited);
-        assert_eq!(document, object(json!({"other": 1, "model": "b"})));
-        document.insert("model".to_owned(), json!("mine"));
-        inherit(&mut document, "model", Some(&json!("c")), &mut inherited);
-        assert_eq!(document["model"], "mine");
-        document.insert("x".to_owned(), json!("own"));
-        inherit(&mut document, "x", None, &mut inherited);
-        assert_eq!(
-            document["x"], "own",
-            "what was never inherited is not removed"
-        );
-    }
-
-    #[test]
-    fn a_setting_that_the_base_dropped_goes() {
-        let mut document = Map::new();
-        let mut inherited = Map::new();
-        inherit(&mut document, "model", Some(&json!("a")), &mut inherited);
-        inherit(&mut document, "model", None, &mut inherited);
-        assert_eq!((document, inherited), (Map::new(), Map::new()));
-    }
-}
+pub(crate) mod tests;

@@ -1,0 +1,3 @@
+//! Making homes ready for workers.
+
+pub mod program;
