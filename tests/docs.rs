@@ -2,9 +2,9 @@
 //!
 //! A fenced block of the language `console` is a session: each line after `$ ` is typed into a shell, the
 //! lines up to the next one are what it must answer. `…` stands for any text within a line, a line of `…`
-//! alone for any number of lines; a command without an answer may say anything. `$ ` commands must succeed;
-//! in a block of the language `console refused` they must not. All blocks of a page share one world: an empty home, git, and the program first on
-//! the path. Blocks of other languages are not typed.
+//! alone for any number of lines; a command without an answer may say anything. Commands must succeed; in a
+//! block of the language `console refused` they must not. All blocks of a page share one world: an empty
+//! home, git, and the program first on the path. Blocks of other languages are not typed.
 
 use std::path::{Path, PathBuf};
 
@@ -21,16 +21,21 @@ struct Step {
 
 #[test]
 fn every_example_of_every_page_does_what_the_page_says() {
+    for page in pages() {
+        let text = std::fs::read_to_string(&page).expect("a page");
+        run_page(&page, &steps(&text));
+    }
+}
+
+/// README and everything below `docs`.
+fn pages() -> Vec<PathBuf> {
     let root = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
     let mut pages = vec![root.join("README.md")];
     let docs = std::fs::read_dir(root.join("docs")).expect("docs");
     pages.extend(docs.map(|entry| entry.expect("an entry").path()));
     pages.retain(|path| path.extension().is_some_and(|ending| ending == "md"));
     pages.sort();
-    for page in pages {
-        let text = std::fs::read_to_string(&page).expect("a page");
-        run_page(&page, &steps(&text));
-    }
+    pages
 }
 
 fn steps(text: &str) -> Vec<Step> {
@@ -109,6 +114,22 @@ fn line_matches(wanted: &str, said: &str) -> bool {
             .chain([""])
             .any(|rest| line_matches(later, rest))
     })
+}
+
+#[test]
+fn every_link_to_a_file_of_the_tree_leads_somewhere() {
+    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    for page in pages() {
+        let text = std::fs::read_to_string(&page).expect("a page");
+        for link in text.split("](").skip(1) {
+            let target = link.split([')', '#']).next().unwrap_or_default();
+            if target.is_empty() || target.contains("://") {
+                continue;
+            }
+            let path = page.parent().unwrap_or(&root).join(target);
+            assert!(path.exists(), "{}: {target} does not exist", page.display());
+        }
+    }
 }
 
 #[test]

@@ -5,6 +5,7 @@
 use anstream::adapter::strip_str;
 use anstyle::{AnsiColor, Style};
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
+use serde_json::Value;
 
 use super::{Detail, selection, words};
 use crate::error::Error;
@@ -129,6 +130,26 @@ impl Page {
         self
     }
 
+    /// Adds the rows of a detail that is a list of records, such as holders or diagnostics; nothing for any
+    /// other value.
+    fn records(self, name: &str, value: &Value) -> Self {
+        let Some(rows) = value.as_array() else {
+            return self;
+        };
+        let records: Vec<_> = rows.iter().filter_map(Value::as_object).collect();
+        let Some(first) = records.first() else {
+            return self;
+        };
+        let columns: Vec<_> = first.keys().map(|key| column_name(key)).collect();
+        let columns: Vec<_> = columns.iter().map(String::as_str).collect();
+        let cells = records
+            .iter()
+            .map(|record| first.keys().map(|key| cell(key, record.get(key))).collect())
+            .collect();
+        self.heading(&format!("{}:", name.replace('_', " ")))
+            .table(&columns, cells, "")
+    }
+
     /// Adds the command to type next.
     #[must_use]
     pub fn next(self, command: &str) -> Self {
@@ -152,6 +173,21 @@ impl Page {
     }
 }
 
+fn column_name(key: &str) -> String {
+    key.trim_end_matches("_seconds").replace('_', " ")
+}
+
+fn cell(key: &str, value: Option<&Value>) -> String {
+    match value {
+        None | Some(Value::Null) => nothing(),
+        Some(Value::String(text)) => words::plain(text),
+        Some(value) => match value.as_u64() {
+            Some(seconds) if key.ends_with("_seconds") => words::span(seconds),
+            _ => value.to_string(),
+        },
+    }
+}
+
 /// Whether a cell holds a number, a share or nothing.
 fn is_number(cell: &str) -> bool {
     strip_str(cell)
@@ -171,6 +207,9 @@ pub(super) fn error(error: &Error, now: jiff::Timestamp, detail: Detail) -> Stri
     ));
     if let Some(explanations) = selection::explanations(&error.details) {
         page = page.below(&selection::table(&explanations, now));
+    }
+    for (name, value) in error.details.iter().filter(|(name, _)| *name != "explain") {
+        page = page.records(name, value);
     }
     if detail == Detail::Everything {
         let facts: Vec<_> = error
@@ -193,7 +232,10 @@ pub(super) fn error(error: &Error, now: jiff::Timestamp, detail: Detail) -> Stri
 #[cfg(test)]
 mod tests {
     use super::{Page, Role, paint};
+    use crate::error::{Error, code};
+    use crate::render::Detail;
     use anstream::adapter::strip_str;
+    use serde_json::json;
 
     fn plain(page: &Page) -> String {
         strip_str(&page.text()).to_string()
@@ -216,6 +258,19 @@ mod tests {
     fn an_empty_table_says_so_instead_of_showing_a_header() {
         let page = Page::new().table(&["profile"], Vec::new(), "no profiles");
         assert_eq!(plain(&page), "no profiles\n");
+    }
+
+    #[test]
+    fn a_list_of_records_in_the_details_is_a_table() {
+        let error = Error::new(code::CAPACITY, "full").detail(
+            "holders",
+            json!([{"pid": 7, "age_seconds": 130, "task": "a"}, {"pid": null, "age_seconds": 5, "task": "b"}]),
+        );
+        let page = super::error(&error, jiff::Timestamp::UNIX_EPOCH, Detail::Sentence);
+        assert_eq!(
+            strip_str(&page).to_string(),
+            "error: full [capacity]\nholders:\nPID  AGE    TASK\n  7  2 min  a\n  -  5 s    b\n"
+        );
     }
 
     #[test]
