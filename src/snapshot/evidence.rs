@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Error, Result};
 use crate::id::{PoolId, ProfileId, ProviderKind, Task};
 use crate::quota::window::Window;
-use crate::store::{append, directory};
+use crate::store::{append, directory, read, replace};
 
 /// Size from which the file is rotated, in bytes.
 pub const ROTATE_AT: u64 = 1 << 20;
@@ -113,7 +113,7 @@ pub struct Event {
     /// The task, unless the line would be too long with it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<Task>,
-    /// The pool, unless the line would be too long with it.
+    /// The pool that was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pool: Option<PoolId>,
     /// The workspace, unless the line would be too long with it.
@@ -125,14 +125,13 @@ pub struct Event {
 }
 
 impl Event {
-    /// The event as one line that fits one append: what does not fit is left out, the transcript first
-    /// (it can be found again), then workspace, pool and task (the lease's details still hold them).
+    /// The event as one line that fits one append: what does not fit is left out, the transcript first (it
+    /// can be found again), then workspace and task.
     pub fn line(&self) -> Result<String> {
         let mut event = self.clone();
-        let shorten: [fn(&mut Self); 4] = [
+        let shorten: [fn(&mut Self); 3] = [
             |event| event.transcript = None,
             |event| event.workspace = None,
-            |event| event.pool = None,
             |event| event.task = None,
         ];
         let mut shorten = shorten.iter();
@@ -163,10 +162,55 @@ pub fn path(state: &Utf8Path, provider: ProviderKind) -> Utf8PathBuf {
     state.join("evidence").join(format!("{provider}.jsonl"))
 }
 
-/// Appends one event; takes no lock and syncs nothing.
+/// Names that were too long for a line, kept beside the evidence until the mapping has them.
+#[derive(Debug, Serialize, Deserialize)]
+struct LongNames {
+    task: Option<Task>,
+    workspace: Option<Utf8PathBuf>,
+}
+
+fn long_names(state: &Utf8Path, event: &Event) -> Utf8PathBuf {
+    let name = format!("{}.{}.names", event.key, event.generation);
+    state.join("evidence").join(name)
+}
+
+/// Fills in what a session start had no room for on its line.
+pub fn complete(state: &Utf8Path, event: &mut Event) {
+    if event.task.is_some() && event.workspace.is_some() {
+        return;
+    }
+    let bytes = read::optional(long_names(state, event)).ok().flatten();
+    if let Some(names) = bytes.and_then(|bytes| serde_json::from_slice::<LongNames>(&bytes).ok()) {
+        event.task = names.task;
+        event.workspace = names.workspace;
+    }
+}
+
+/// Forgets the long names of an event once its mapping has them.
+pub fn settle(state: &Utf8Path, event: &Event) -> Result<()> {
+    directory::remove_file(long_names(state, event))
+}
+
+/// Appends one event; takes no lock and syncs nothing. A session start whose names are too long for a line
+/// leaves them in a file of their own first.
 pub fn append(state: &Utf8Path, provider: ProviderKind, event: &Event) -> Result<()> {
     let path = path(state, provider);
     let line = event.line()?;
+    let fits = event
+        .workspace
+        .as_ref()
+        .is_none_or(|_| line.contains("\"workspace\":"));
+    if !fits && event.event == Kind::SessionStart {
+        let names = LongNames {
+            task: event.task.clone(),
+            workspace: event.workspace.clone(),
+        };
+        let bytes = serde_json::to_vec(&names)
+            .map_err(|error| Error::internal(format!("cannot serialise: {error}")))?;
+        directory::ensure(state.join("evidence"))?;
+        // The same lease says the same again: the file that is there will do.
+        drop(replace::create(long_names(state, event), &bytes));
+    }
     match append::line(&path, &line) {
         Err(_) if !path.exists() => {
             directory::ensure(state.join("evidence"))?;

@@ -6,8 +6,9 @@
 use camino::Utf8Path;
 
 use super::evidence::{self, Event};
-use super::session::{self, Granted};
-use crate::clock::Clock;
+use super::{provider, session};
+use crate::clock::{Clock, Deadline};
+use crate::env::Context;
 use crate::error::Result;
 use crate::id::ProviderKind;
 use crate::store::directory;
@@ -22,6 +23,16 @@ pub fn is_due(state: &Utf8Path, provider: ProviderKind, folded: u64) -> bool {
     size != folded
 }
 
+/// Folds all new evidence of a provider into its session mappings and its snapshot.
+pub fn fold(context: &Context, kind: ProviderKind, deadline: &Deadline) -> Result<()> {
+    let state = &context.roots.state;
+    provider::update(context, kind, deadline, |snapshot| {
+        let folded = snapshot.evidence_offset;
+        snapshot.evidence_offset = advance(state, &context.clock, kind, folded, &mut |_| {})?;
+        Ok(())
+    })
+}
+
 /// Reads everything beyond `folded`, moves session mappings, hands each event to `each`, and returns the
 /// new offset. Rotates a file that has grown beyond [`evidence::ROTATE_AT`], and folds rotated files for
 /// the last time. The caller holds the provider's snapshot lock and saves the offset.
@@ -30,12 +41,11 @@ pub fn advance(
     clock: &Clock,
     provider: ProviderKind,
     folded: u64,
-    granted: &dyn Fn(&str, u64) -> Option<Granted>,
     each: &mut dyn FnMut(&Event),
 ) -> Result<u64> {
     let mut take = |events: &[Event]| -> Result<()> {
         for event in events {
-            session::apply(state, provider, event, granted)?;
+            session::apply(state, provider, event)?;
             each(event);
         }
         Ok(())
@@ -69,7 +79,7 @@ mod tests {
 
     fn fold(state: &Utf8Path, clock: &Clock, folded: u64) -> (u64, Vec<u64>) {
         let mut seen = Vec::new();
-        let end = advance(state, clock, Codex, folded, &|_, _| None, &mut |event| {
+        let end = advance(state, clock, Codex, folded, &mut |event| {
             seen.push(event.boot);
         });
         (end.unwrap(), seen)

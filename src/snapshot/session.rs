@@ -11,10 +11,10 @@ use std::io;
 use camino::{Utf8Path, Utf8PathBuf};
 use serde_json::{Map, Value};
 
-use super::evidence::{Event, Kind};
+use super::evidence::{self, Event, Kind};
 use crate::contract::session::Session;
 use crate::error::{Code, Error, Refusal, Result, code};
-use crate::id::{PoolId, ProviderKind, Task};
+use crate::id::{ProviderKind, Task};
 use crate::store::replace::{Durability, replace};
 use crate::store::{directory, read};
 use crate::sys::shell;
@@ -187,28 +187,11 @@ pub fn remove(state: &Utf8Path, task: &Task) -> Result<bool> {
     Ok(existed)
 }
 
-/// What a lease was granted for, where an event's line had no room to say so.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Granted {
-    /// The task.
-    pub task: Task,
-    /// The pool.
-    pub pool: PoolId,
-    /// The workspace.
-    pub workspace: Utf8PathBuf,
-}
-
 /// Moves a task's mapping forward by one event; true when it moved.
 ///
 /// Foreign events, events other than session starts, and events older than the mapping move nothing. A
-/// mapping that cannot be read is left alone, and so moves nothing either. `granted` answers for a key and
-/// a generation; it is asked only when the line itself lacks something.
-pub fn apply(
-    state: &Utf8Path,
-    provider: ProviderKind,
-    event: &Event,
-    granted: &dyn Fn(&str, u64) -> Option<Granted>,
-) -> Result<bool> {
+/// mapping that cannot be read is left alone, and so moves nothing either.
+pub fn apply(state: &Utf8Path, provider: ProviderKind, event: &Event) -> Result<bool> {
     if event.foreign || event.event != Kind::SessionStart {
         return Ok(false);
     }
@@ -220,20 +203,17 @@ pub fn apply(
         }
         Err(error) => return Err(error),
     };
-    let Some(next) = advance(previous, provider, event, granted) else {
+    let mut event = event.clone();
+    evidence::complete(state, &mut event);
+    let Some(next) = advance(previous, provider, &event) else {
         return Ok(false);
     };
     save(&path, next)?;
+    evidence::settle(state, &event)?;
     Ok(true)
 }
 
-fn advance(
-    previous: Option<Record>,
-    provider: ProviderKind,
-    event: &Event,
-    granted: &dyn Fn(&str, u64) -> Option<Granted>,
-) -> Option<Record> {
-    let session_id = event.session.clone()?;
+fn advance(previous: Option<Record>, provider: ProviderKind, event: &Event) -> Option<Record> {
     let (sequence, file) = match previous {
         Some(record) if (event.generation, event.boot) <= (record.generation, record.boot) => {
             return None;
@@ -241,26 +221,19 @@ fn advance(
         Some(record) => (record.session.session_event_seq, record.file),
         None => (0, Map::new()),
     };
-    let granted = match (&event.task, &event.pool, &event.workspace) {
-        (Some(task), Some(pool), Some(workspace)) => Granted {
-            task: task.clone(),
-            pool: pool.clone(),
-            workspace: workspace.clone(),
-        },
-        _ => granted(&event.key, event.generation)?,
-    };
-    if granted.task.key().hex() != event.key {
-        return None;
-    }
+    let task = event
+        .task
+        .clone()
+        .filter(|task| task.key().hex() == event.key)?;
     Some(Record {
         session: Session {
             schema: SCHEMA,
-            task: granted.task,
+            task,
             profile: event.profile.clone(),
             provider,
-            pool: granted.pool,
-            workspace: granted.workspace,
-            session_id,
+            pool: event.pool.clone()?,
+            workspace: event.workspace.clone()?,
+            session_id: event.session.clone()?,
             session_event_seq: sequence + 1,
             updated_at: event.at,
         },
@@ -292,17 +265,17 @@ fn save(path: &Utf8Path, record: Record) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Granted, SessionError, apply, list, load, path, remove, require};
+    use super::{SessionError, apply, list, load, path, remove, require};
     use crate::error::code;
     use crate::id::{ProviderKind, Task};
-    use crate::snapshot::evidence::Event;
     use crate::snapshot::evidence::Kind::{SessionStart, Stop};
     use crate::snapshot::evidence::tests::event;
+    use crate::snapshot::evidence::{self, Event};
     use crate::store::replace::{Durability, replace};
     use camino::Utf8Path;
 
     fn moved(state: &Utf8Path, event: &Event) -> bool {
-        apply(state, ProviderKind::Codex, event, &|_, _| None).unwrap()
+        apply(state, ProviderKind::Codex, event).unwrap()
     }
 
     fn world() -> (tempfile::TempDir, camino::Utf8PathBuf) {
@@ -390,22 +363,19 @@ mod tests {
     }
 
     #[test]
-    fn what_a_line_had_no_room_for_comes_from_the_lease() {
+    fn names_too_long_for_a_line_still_reach_the_mapping() {
         let (_keep, state) = world();
-        let mut short = event("a", SessionStart, 1, 1);
-        (short.task, short.pool, short.workspace) = (None, None, None);
-        assert!(!moved(&state, &short));
-        let granted = |key: &str, generation: u64| {
-            let task: Task = "a".parse().unwrap();
-            (key == task.key().hex() && generation == 1).then(|| Granted {
-                task,
-                pool: "crew".parse().unwrap(),
-                workspace: "/elsewhere".into(),
-            })
-        };
-        assert!(apply(&state, ProviderKind::Codex, &short, &granted).unwrap());
-        let record = require(&state, &"a".parse().unwrap()).unwrap();
-        assert_eq!(record.session.workspace, "/elsewhere");
+        let name = "\u{1F980}".repeat(512);
+        let start = event(&name, SessionStart, 1, 1);
+        evidence::append(&state, ProviderKind::Codex, &start).unwrap();
+        let file = evidence::path(&state, ProviderKind::Codex);
+        let read = evidence::read_from(&file, 0).unwrap().0;
+        assert_eq!(read[0].task, None);
+        assert!(moved(&state, &read[0]));
+        let record = require(&state, &name.parse().unwrap()).unwrap();
+        assert_eq!(record.session.workspace, "/project");
+        let left = std::fs::read_dir(state.join("evidence")).unwrap().count();
+        assert_eq!(left, 1, "the long names were not settled");
         let stranger: Task = "b".parse().unwrap();
         assert_eq!(
             require(&state, &stranger).unwrap_err().message,

@@ -1,6 +1,7 @@
 //! Claude Code.
 
 mod config_lock;
+pub mod conversation;
 pub mod environment;
 pub mod grammar;
 pub mod home;
@@ -9,7 +10,6 @@ pub(crate) mod identity;
 pub(crate) mod login;
 pub mod options;
 pub mod overlay;
-pub mod transcript;
 pub(crate) mod usage;
 
 use super::http::Client;

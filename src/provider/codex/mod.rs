@@ -1,13 +1,13 @@
 //! Codex.
 
 pub mod configuration;
+pub mod conversation;
 pub mod environment;
 pub mod grammar;
 pub mod home;
 pub mod hooks;
 pub(crate) mod login;
 pub mod options;
-pub mod transcript;
 pub mod trust;
 pub(crate) mod usage;
 

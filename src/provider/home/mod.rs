@@ -5,9 +5,9 @@
 //! a credential.
 
 pub mod aside;
+pub mod conversation;
 pub mod hooks;
 pub mod link;
-pub mod transcript;
 
 use camino::Utf8Path;
 use serde_json::{Map, Value};

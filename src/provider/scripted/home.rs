@@ -235,6 +235,7 @@ mod tests {
                 settings: &self.settings,
                 profile: &self.profile,
                 program: Utf8Path::new(program),
+                occupied: None,
             }
         }
 

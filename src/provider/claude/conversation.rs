@@ -11,7 +11,7 @@ use camino::Utf8Path;
 use serde_json::Value;
 
 use crate::identity::fingerprint::Account;
-use crate::provider::home::transcript::{first_line, is_id};
+use crate::provider::home::conversation::{first_line, is_id};
 
 /// Most projects looked through.
 const PROJECTS: usize = 4096;

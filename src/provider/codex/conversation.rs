@@ -10,7 +10,7 @@ use camino::Utf8Path;
 use serde_json::Value;
 
 use crate::identity::fingerprint::Account;
-use crate::provider::home::transcript::{first_line, is_id};
+use crate::provider::home::conversation::{first_line, is_id};
 
 /// Most directory entries looked at.
 const ENTRIES: usize = 10_000;
