@@ -213,7 +213,7 @@ fn subcommands_are_refused_where_the_cli_would_run_them() {
         assert!(refused(&[name]).contains(name));
         assert!(refused(&["--verbose", name]).contains(name));
         assert!(refused(&["-p", name]).contains(name));
-        // The terminal dispatches a lone word behind `--` too [ran].
+        // The terminal dispatches a lone word behind `--` too (measured).
         assert!(refused(&["--", name]).contains(name));
         assert_eq!(accept(&["-p", "--", name]).prompt, Some(name.into()));
         accept(&["--", &format!("{name} please")]);

@@ -140,7 +140,7 @@ pub const RULES: &[Rule] = &[
     long(&["--remote-control", "--rc"], Optional, BACKGROUND),
     long(&["--remote-control-session-name-prefix"], Value, BACKGROUND),
     long(&["--reply-on-resume"], Flag, SESSION),
-    // It reads as harmless, and ignores the home's settings, our hooks among them [ran].
+    // It reads as harmless, and ignores the home's settings, our hooks among them (measured).
     long(&["--restricted"], Flag, UNRECORDED),
     long(&["--resume-drops-turn"], Value, SESSION),
     long(&["--resume-session-at"], Value, SESSION),
