@@ -8,6 +8,7 @@ pub mod lease;
 pub mod profile;
 pub mod provider;
 pub mod quota;
+pub mod registry;
 pub mod schema;
 pub mod selection;
 pub mod session;

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::quota::Quota;
 use crate::id::{PoolId, ProfileId, ProviderKind};
-use crate::registry::schema::{Credential, SafetyPolicy};
+use crate::registry::schema::{self, Credential, SafetyPolicy};
 
 /// A profile.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
@@ -33,6 +33,34 @@ pub struct Profile {
     pub safety_policy: SafetyPolicy,
     /// Where its credential is.
     pub credential: Credential,
+}
+
+impl From<&schema::Profile> for Profile {
+    fn from(profile: &schema::Profile) -> Self {
+        Self {
+            id: profile.id.clone(),
+            provider: profile.provider,
+            home: profile.home.clone(),
+            enabled: profile.enabled,
+            pools: profile.pools.clone(),
+            weight: profile.weight,
+            max_concurrent: profile.max_concurrent,
+            reserve_percent: profile.reserve_percent,
+            safety_policy: profile.safety_policy,
+            credential: profile.credential,
+        }
+    }
+}
+
+/// The answer of `profile drain` and `profile undrain`.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Drained {
+    /// Which profile.
+    pub profile: ProfileId,
+    /// The drain now in force.
+    pub drain: Option<Note>,
+    /// Whether this command changed anything.
+    pub changed: bool,
 }
 
 /// The answer of `profile list`.

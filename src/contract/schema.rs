@@ -7,9 +7,10 @@ use serde_json::{Map, Value, json};
 use super::document::{Contract, Version};
 use super::failure::Failure;
 use super::lease::LeaseList;
-use super::profile::{Profile, ProfileList, ProfileStatus, Removed};
+use super::profile::{Drained, Profile, ProfileList, ProfileStatus, Removed};
 use super::provider::ProviderList;
 use super::quota::QuotaList;
+use super::registry::{Initialised, PoolList, ProjectList, Setting, SettingList};
 use super::selection::Selection;
 use super::session::{Session, SessionList};
 
@@ -22,17 +23,28 @@ fn define<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
 /// The answer of each command.
 const ANSWERS: &[(&str, Define)] = &[
     ("choose", define::<Selection>),
+    ("config get", define::<Setting>),
+    ("config list", define::<SettingList>),
+    ("config set", define::<Setting>),
     ("contract", define::<Contract>),
+    ("init", define::<Initialised>),
     ("lease acquire", define::<Selection>),
     ("lease choose", define::<Selection>),
     ("lease list", define::<LeaseList>),
     ("lease recover", define::<Selection>),
+    ("pool list", define::<PoolList>),
     ("profile add", define::<Profile>),
     ("profile disable", define::<Profile>),
+    ("profile drain", define::<Drained>),
     ("profile enable", define::<Profile>),
     ("profile list", define::<ProfileList>),
+    ("profile policy", define::<Profile>),
     ("profile remove", define::<Removed>),
     ("profile status", define::<ProfileStatus>),
+    ("profile undrain", define::<Drained>),
+    ("project list", define::<ProjectList>),
+    ("project register", define::<ProjectList>),
+    ("project remove", define::<ProjectList>),
     ("providers", define::<ProviderList>),
     ("quota refresh", define::<QuotaList>),
     ("quota show", define::<QuotaList>),

@@ -9,6 +9,7 @@ pub mod page;
 mod profile;
 mod provider;
 mod quota;
+mod registry;
 mod selection;
 mod session;
 pub mod words;

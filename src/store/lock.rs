@@ -269,33 +269,50 @@ impl Locks {
     /// Refuses at once when the provider lock's body names live maintenance; otherwise lets running
     /// selections end for up to two seconds, while the turnstile keeps new ones out.
     pub fn maintenance(&self, provider: ProviderKind, purpose: &str) -> Result<(Guard, Guard)> {
-        let busy = |holder: Option<String>| {
+        let mut guards = self.maintenance_of(&[provider], purpose)?;
+        match (guards.pop(), guards.pop()) {
+            (Some(guard), Some(turnstile)) => Ok((turnstile, guard)),
+            _ => Err(Error::internal("maintenance took no locks")),
+        }
+    }
+
+    /// Takes the locks of [`Self::maintenance`] for several providers: every turnstile, then every provider
+    /// lock, each in their order, so that two commands cannot wait for each other.
+    pub fn maintenance_of(&self, providers: &[ProviderKind], purpose: &str) -> Result<Vec<Guard>> {
+        let busy = |provider: ProviderKind| {
             let message = format!("provider maintenance is already in progress for {provider}");
             let error = Error::new(code::MAINTENANCE_BUSY, message).hint("agent-fleet status");
-            match holder {
+            match self.holder(&Name::Provider(provider)) {
                 Some(holder) => error.detail("holder", holder),
                 None => error,
             }
         };
-        if let Some(holder) = self.holder(&Name::Provider(provider)) {
-            return Err(busy(Some(holder)));
+        let mut providers = providers.to_vec();
+        providers.sort_unstable();
+        providers.dedup();
+        for provider in &providers {
+            if self.holder(&Name::Provider(*provider)).is_some() {
+                return Err(busy(*provider));
+            }
         }
         let deadline = self.clock.deadline(Duration::from_secs(2));
-        let timeout = |error: Error| {
-            if error.code == code::LOCK_TIMEOUT {
-                busy(self.holder(&Name::Provider(provider)))
-            } else {
-                error
-            }
+        let take = |name: Name, provider: ProviderKind| {
+            self.take(&name, Mode::Exclusive, &deadline)
+                .map_err(|error| match error.code {
+                    code::LOCK_TIMEOUT => busy(provider),
+                    _ => error,
+                })
         };
-        let turnstile = self
-            .take(&Name::Turnstile(provider), Mode::Exclusive, &deadline)
-            .map_err(timeout)?;
-        let mut guard = self
-            .take(&Name::Provider(provider), Mode::Exclusive, &deadline)
-            .map_err(timeout)?;
-        guard.sign(purpose)?;
-        Ok((turnstile, guard))
+        let mut guards = Vec::new();
+        for provider in &providers {
+            guards.push(take(Name::Turnstile(*provider), *provider)?);
+        }
+        for provider in &providers {
+            let mut guard = take(Name::Provider(*provider), *provider)?;
+            guard.sign(purpose)?;
+            guards.push(guard);
+        }
+        Ok(guards)
     }
 }
 

@@ -3,6 +3,7 @@
 //! Paths are compared after every link is resolved. Nothing in a project is believed: trust is what the
 //! registry says of its root. Limits: a repository that is moved has to be registered again.
 
+pub mod register;
 pub mod worktree;
 
 use std::path::{Path, PathBuf};

@@ -1,0 +1,166 @@
+//! Settings, projects, pools and a new registry on a page.
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+use super::page::{Page, Role, nothing, paint};
+use super::{Human, words};
+use crate::contract::profile::Drained;
+use crate::contract::registry::{
+    Initialised, PoolList, ProjectList, Projects, Setting, SettingList,
+};
+use crate::id::{PoolId, ProfileId, ProviderKind};
+
+impl Human for Setting {
+    fn page(&self, _: Timestamp) -> Page {
+        Page::new().fields(&[
+            (self.key.as_str(), value(&self.value)),
+            ("default", value(&self.default)),
+            ("meaning", self.meaning.clone()),
+        ])
+    }
+}
+
+impl Human for SettingList {
+    fn page(&self, _: Timestamp) -> Page {
+        let rows = self
+            .settings
+            .iter()
+            .map(|setting| {
+                let shown = value(&setting.value);
+                let shown = if setting.value == setting.default {
+                    paint(Role::Faint, &shown)
+                } else {
+                    shown
+                };
+                vec![
+                    paint(Role::Literal, &setting.key),
+                    shown,
+                    setting.meaning.clone(),
+                ]
+            })
+            .collect();
+        let mut page = Page::new()
+            .line(words::plain(self.registry.as_str()))
+            .gap()
+            .table(&["key", "value", "meaning"], rows, "no settings");
+        for note in &self.notes {
+            page = page.line(format!(
+                "{} {}",
+                paint(Role::Warning, "note:"),
+                words::plain(note)
+            ));
+        }
+        page
+    }
+}
+
+fn value(value: &Value) -> String {
+    match value {
+        Value::Null => nothing(),
+        Value::String(text) => words::plain(text),
+        Value::Array(items) if items.is_empty() => nothing(),
+        Value::Array(items) => {
+            let items: Vec<&str> = items.iter().filter_map(Value::as_str).collect();
+            words::plain(&items.join(","))
+        }
+        Value::Bool(_) | Value::Number(_) | Value::Object(_) => value.to_string(),
+    }
+}
+
+impl Human for ProjectList {
+    fn page(&self, _: Timestamp) -> Page {
+        let providers = match self {
+            Self::All { providers } => providers.as_slice(),
+            Self::One(projects) => std::slice::from_ref(projects),
+        };
+        let rows: Vec<Vec<String>> = providers
+            .iter()
+            .flat_map(
+                |Projects {
+                     provider,
+                     trusted_projects,
+                 }| {
+                    trusted_projects
+                        .iter()
+                        .map(|path| vec![provider.to_string(), words::plain(path.as_str())])
+                },
+            )
+            .collect();
+        let empty = rows.is_empty();
+        let page = Page::new().table(&["provider", "project"], rows, "no projects yet");
+        if empty {
+            page.next("agent-fleet project register --help")
+        } else {
+            page
+        }
+    }
+}
+
+impl Human for PoolList {
+    fn page(&self, _: Timestamp) -> Page {
+        let rows = self
+            .pools
+            .iter()
+            .map(|pool| {
+                let profiles: Vec<&str> = pool.profiles.iter().map(ProfileId::as_str).collect();
+                let providers: Vec<&str> = pool
+                    .providers
+                    .iter()
+                    .map(|provider| ProviderKind::name(*provider))
+                    .collect();
+                vec![
+                    paint(Role::Literal, PoolId::as_str(&pool.pool)),
+                    providers.join(", "),
+                    pool.enabled.to_string(),
+                    pool.slots.to_string(),
+                    profiles.join(", "),
+                ]
+            })
+            .collect();
+        let columns = ["pool", "providers", "enabled", "slots", "profiles"];
+        Page::new().table(&columns, rows, "no profile is in a pool")
+    }
+}
+
+impl Human for Drained {
+    fn page(&self, _: Timestamp) -> Page {
+        let profile = paint(Role::Literal, self.profile.as_str());
+        match (&self.drain, self.changed) {
+            (Some(drain), _) => Page::new().line(format!(
+                "{profile} takes no new leases: {}",
+                words::plain(&drain.reason)
+            )),
+            (None, true) => Page::new().line(format!("{profile} takes leases again")),
+            (None, false) => Page::new().line(format!("{profile} was not drained")),
+        }
+    }
+}
+
+impl Human for Initialised {
+    fn page(&self, _: Timestamp) -> Page {
+        let mut page = Page::new().line(format!("wrote {}", words::plain(self.registry.as_str())));
+        let binaries: Vec<(&str, String)> = self
+            .binaries
+            .iter()
+            .map(|(provider, binary)| {
+                let binary = binary.as_ref().map(|path| words::plain(path.as_str()));
+                (
+                    provider.name(),
+                    binary.unwrap_or_else(|| "built in".to_owned()),
+                )
+            })
+            .collect();
+        page = page.fields(&binaries);
+        let profiles: Vec<(&str, String)> = self
+            .profiles
+            .iter()
+            .map(|profile| (profile.id.as_str(), words::plain(profile.home.as_str())))
+            .collect();
+        page = page.fields(&profiles);
+        for command in &self.next {
+            page = page.next(command);
+        }
+        page
+    }
+}
