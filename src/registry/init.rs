@@ -12,9 +12,10 @@ use super::{install, path, profiles};
 use crate::contract::profile::Profile;
 use crate::contract::registry::Initialised;
 use crate::env::Context;
-use crate::error::{Error, Result, code, shell_word};
+use crate::error::{Error, Result, code};
 use crate::id::{ProfileId, ProviderKind};
 use crate::store::{directory, replace};
+use crate::sys::shell;
 
 /// How many profiles of each provider.
 #[derive(Clone, Debug, Default)]

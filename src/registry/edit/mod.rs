@@ -15,10 +15,11 @@ use super::schema::Registry;
 use super::validate::{self, Diagnostic, Invalid};
 use super::{file, install};
 use crate::env::Context;
-use crate::error::{Error, Result, code, shell_word};
+use crate::error::{Error, Result, code};
 use crate::id::ProviderKind;
 use crate::store::lock::{Guard, Locks, Mode, Name};
 use crate::store::replace::{Durability, replace};
+use crate::sys::shell;
 
 impl From<Stuck> for Error {
     fn from(stuck: Stuck) -> Self {
@@ -149,7 +150,7 @@ fn refused(invalid: &Invalid) -> Error {
 
 /// A note on keys that have no effect, one line each, for people.
 pub fn note(context: &Context, notes: &[Diagnostic]) -> Option<String> {
-    let path = shell_word(context.roots.config.as_str());
+    let path = shell::quote(context.roots.config.as_str());
     let lines: Vec<String> = notes
         .iter()
         .map(|found| {

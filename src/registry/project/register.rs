@@ -7,11 +7,12 @@ use camino::Utf8PathBuf;
 use super::{absolute, root};
 use crate::contract::registry::{ProjectList, Projects};
 use crate::env::Context;
-use crate::error::{Error, Result, code, shell_word};
+use crate::error::{Error, Result, code};
 use crate::id::ProviderKind;
 use crate::registry::edit::{self, Changed};
 use crate::registry::path::{parse, resolved};
 use crate::registry::schema::Registry;
+use crate::sys::shell;
 
 /// The roots on which workers may run, of one provider or of every configured one.
 pub fn list(registry: &Registry, provider: Option<ProviderKind>) -> ProjectList {
@@ -99,7 +100,7 @@ pub fn remove(
                     );
                     return Err(Error::new(code::POLICY, message).hint(format!(
                         "agent-fleet project remove {}",
-                        shell_word(real.as_str())
+                        shell::quote(real.as_str())
                     )));
                 }
                 removed
