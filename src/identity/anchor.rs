@@ -120,6 +120,7 @@ fn desktop_fingerprint(
 #[cfg(test)]
 mod tests {
     use super::{Standing, look};
+    use crate::clock::Clock;
     use crate::id::ProviderKind::Claude;
     use crate::identity::conflict::AnchorIdentity;
     use crate::provider::account;
@@ -177,29 +178,35 @@ mod tests {
 
     #[test]
     fn the_base_login_is_proved_by_its_tokens_and_an_expired_one_keeps_its_last_proof() {
-        let before = World::with(&[("AGENT_FLEET_TEST_NOW", "2026-11-30T12:00:00Z")]);
-        let path = root(&before).join("base/.credentials.json");
+        let mut world = World::new();
+        world.context.clock = Clock::moved("2026-11-30T12:00:00Z");
+        let path = root(&world).join("base/.credentials.json");
         let unverified = |reason| (AnchorIdentity::Unverified(reason), false);
-        assert_eq!(
-            base_of(&before, &Snapshot::default()),
-            unverified("no_login")
-        );
-        before.write(&path, "{");
-        assert_eq!(
-            base_of(&before, &Snapshot::default()),
-            unverified("credential_unparsable")
-        );
-        before.write(&path, BLANK);
-        assert_eq!(
-            base_of(&before, &Snapshot::default()),
-            (AnchorIdentity::Nobody, false)
-        );
-        before.write(&path, LOGIN);
-        let account = AnchorIdentity::Account(pinned("base").fingerprint);
+        let none = Snapshot::default();
+        assert_eq!(base_of(&world, &none), unverified("no_login"));
+        world.write(&path, "{");
+        assert_eq!(base_of(&world, &none), unverified("credential_unparsable"));
+        world.write(&path, BLANK);
+        assert_eq!(base_of(&world, &none), (AnchorIdentity::Nobody, false));
+        world.write(&path, LOGIN);
+        let account = || (AnchorIdentity::Account(pinned("base").fingerprint), false);
         let digest = account::parse_login(Claude, LOGIN.as_bytes())
             .unwrap()
             .digest;
-        assert_eq!(base_of(&before, &proved(&digest)), (account, false));
+        assert_eq!(base_of(&world, &proved(&digest)), account());
+        let renew = (AnchorIdentity::Unverified("unproven"), true);
+        assert_eq!(
+            base_of(&world, &proved("other")),
+            renew,
+            "it changed and can be asked"
+        );
+        world.context.clock = Clock::moved("2026-11-30T16:00:01Z");
+        assert_eq!(
+            base_of(&world, &proved("other")),
+            account(),
+            "it cannot be asked now"
+        );
+        assert_eq!(base_of(&world, &none), unverified("token_expired"));
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! How much of an account's allowance is left: windows, readings, headroom, cooldowns.
 
 pub(crate) mod external;
+pub(crate) mod fetch;
 pub mod headroom;
 pub mod poll;
+pub mod refresh;
 pub mod window;

@@ -4,6 +4,7 @@
 pub mod durable;
 pub mod evidence;
 pub mod fold;
+pub mod limit;
 pub mod merge;
 pub mod profile;
 pub mod provider;

@@ -1,0 +1,438 @@
+//! One fetch: is it needed, may it be made, what did it bring.
+//!
+//! One fetch per profile and machine: the fetch lock spans the GET and the writing of its result, so who
+//! waited for it finds the result and asks nothing. No token is ever refreshed; an expired one is shown to
+//! nobody, and the profile says so. A login that changed while it was asked about proves nothing.
+
+use camino::Utf8Path;
+use jiff::Timestamp;
+
+use super::external::{self, Subject};
+use super::headroom::{self, Question, Status};
+use super::poll;
+use super::refresh::{Ask, Asker, Outcome, Target};
+use super::window::Reading;
+use crate::clock::Deadline;
+use crate::env::Context;
+use crate::error::{Error, Result, code};
+use crate::id::{ProfileId, ProviderKind};
+use crate::identity::credential::{self, Look, Seen};
+use crate::identity::fingerprint::{Account, Fingerprint, Key};
+use crate::identity::proof::{Unproven, is_usable};
+use crate::provider::{FetchError, Fetched, LoginKind, Want, account};
+use crate::registry::schema::{
+    Anchor, Credential, ProviderSettings, QuotaReader, Registry, SafetyPolicy,
+};
+use crate::snapshot::merge::{self, Extent, Proved};
+use crate::snapshot::profile::{BASE, Binding, Poll, ProfileState, Proof};
+use crate::snapshot::provider;
+use crate::store::lock::{Locks, Mode, Name};
+
+/// The reason word of an expired access token.
+pub(super) const TOKEN_EXPIRED: &str = "token_expired";
+/// The reason word of files that contradict the server about whose login they hold.
+const HINT_DISAGREES: &str = "hint_disagrees";
+
+/// A fetch that is to be made, if it is needed.
+#[derive(Debug)]
+pub(super) struct Fetch<'a> {
+    context: &'a Context,
+    settings: &'a ProviderSettings,
+    key: &'a Key,
+    name: String,
+    home: &'a Utf8Path,
+    lock: ProfileId,
+    reader: &'a QuotaReader,
+    want: Want,
+    asker: Asker,
+    fresh_seconds: u64,
+    began: Timestamp,
+    deadline: &'a Deadline,
+}
+
+/// What is still to be asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Need {
+    Nothing(Outcome),
+    Ask(Want),
+}
+
+/// What was brought home, before anybody checked that it still fits the home.
+struct Brought {
+    fetched: Fetched,
+    source: &'static str,
+    reader: &'static str,
+    at: Timestamp,
+}
+
+impl<'a> Fetch<'a> {
+    /// The fetch for a question, or the reason word why there is none to make.
+    pub(super) fn plan(
+        context: &'a Context,
+        registry: &'a Registry,
+        key: &'a Key,
+        ask: &Ask<'a>,
+        deadline: &'a Deadline,
+    ) -> Result<Result<Self, &'static str>> {
+        const BUILTIN: &QuotaReader = &QuotaReader::Builtin;
+        let (provider, name) = ask.target.key();
+        let settings = registry.provider(provider)?;
+        let (home, lock, reader): (&Utf8Path, _, _) = match ask.target {
+            Target::Profile(profile) if profile.safety_policy != SafetyPolicy::Worker => {
+                return Ok(Err("policy"));
+            }
+            Target::Profile(profile) if profile.credential != Credential::Home => {
+                return Ok(Err("stored_credential"));
+            }
+            Target::Profile(profile) => (&profile.home, profile.id.clone(), &settings.quota_reader),
+            Target::Base(_) => match &settings.base_home {
+                Anchor::Off => return Ok(Err("off")),
+                // A profile of this name would only take turns with it.
+                Anchor::At(home) => (home, format!("base-login.{provider}").parse()?, BUILTIN),
+            },
+        };
+        Ok(Ok(Self {
+            context,
+            settings,
+            key,
+            name,
+            home,
+            lock,
+            reader,
+            want: Want {
+                identity: ask.want.identity,
+                usage: ask.want.usage
+                    && *reader != QuotaReader::None
+                    && !matches!(ask.target, Target::Base(_)),
+            },
+            asker: ask.asker,
+            fresh_seconds: registry.settings.quota_fresh_seconds,
+            began: context.clock.now(),
+            deadline,
+        }))
+    }
+
+    fn provider(&self) -> ProviderKind {
+        self.settings.kind
+    }
+
+    fn is_external(&self) -> bool {
+        matches!(self.reader, QuotaReader::External(_))
+    }
+
+    fn state(&self) -> Result<ProfileState> {
+        let mut snapshot = provider::load(self.context, self.provider())?;
+        let known = snapshot.states.remove(&self.name);
+        Ok(known.unwrap_or_else(|| ProfileState::named(&self.name)))
+    }
+
+    /// Asks, if it is needed and may be done.
+    pub(super) fn run(&self) -> Result<Outcome> {
+        // Without the lock first: most questions need no answer.
+        let look = match self.look() {
+            Ok(look) => look,
+            Err(reason) => return Ok(Outcome::Left(reason)),
+        };
+        if let Need::Nothing(outcome) = self.need(&self.state()?, look.as_ref()) {
+            return self.nothing(look.as_ref(), outcome);
+        }
+        let locks = Locks::new(&self.context.roots.state, self.context.clock);
+        let _fetching = locks.take(
+            &Name::Fetch(self.lock.clone()),
+            Mode::Exclusive,
+            self.deadline,
+        )?;
+        let look = match self.look() {
+            Ok(look) => look,
+            Err(reason) => return Ok(Outcome::Left(reason)),
+        };
+        let want = match self.need(&self.state()?, look.as_ref()) {
+            Need::Nothing(outcome) => return self.nothing(look.as_ref(), outcome),
+            Need::Ask(want) => want,
+        };
+        let brought = self.ask(look.as_ref(), want)?;
+        self.keep(look.as_ref(), brought)
+    }
+
+    /// The login in the home now; `None` when it holds no credential and an external reader may know more.
+    fn look(&self) -> Result<Option<Box<Look>>, &'static str> {
+        let unproven = match credential::look(self.provider(), self.home, None, self.context.clock)
+        {
+            Seen::Missing if self.is_external() => return Ok(None),
+            Seen::Read(look) => match look.login.kind {
+                LoginKind::Subscription => return Ok(Some(look)),
+                LoginKind::Blank => Unproven::LoggedOut,
+                LoginKind::ApiKey => Unproven::ApiKey,
+            },
+            Seen::Missing => Unproven::NoLogin,
+            Seen::Linked => Unproven::CredentialLink,
+            Seen::Unreadable => Unproven::CredentialUnreadable,
+            Seen::Unparsable | Seen::Unchanged => Unproven::CredentialUnparsable,
+        };
+        Err(unproven.word())
+    }
+
+    /// What must still be asked, by what is known and by what the poll budget allows.
+    fn need(&self, state: &ProfileState, look: Option<&Box<Look>>) -> Need {
+        let now = self.context.clock.now();
+        let digest = look.map(|look| look.login.digest.as_str());
+        let proof = state
+            .proof
+            .as_ref()
+            .filter(|proof| proof.binding == binding(digest));
+        let by_person = self.asker == Asker::Person;
+        let due = poll::is_due(&state.poll, digest, now);
+        let throttled = state.poll.reason.as_deref() == Some("throttled");
+        let identity = match proof {
+            None => self.want.identity || self.want.usage,
+            Some(proof) => by_person && self.want.identity && proof.at < self.began,
+        };
+        let worth = headroom::worth(state, &self.question(now));
+        let is_fresh = proof.is_some() && worth.status == Status::Fresh;
+        let usage = self.want.usage && (by_person || !is_fresh);
+        let want = Want {
+            identity: identity && (due || (by_person && !throttled)),
+            usage: usage && due && (proof.is_some() || identity),
+        };
+        if want.identity || want.usage {
+            let usable = look.is_none_or(|look| is_usable(&look.login, now));
+            return if usable || self.is_external() {
+                Need::Ask(want)
+            } else {
+                Need::Nothing(Outcome::Left(TOKEN_EXPIRED))
+            };
+        }
+        let settled = proof.is_some() && (!self.want.usage || is_fresh);
+        Need::Nothing(if settled {
+            Outcome::Known
+        } else {
+            Outcome::Left(reason_word(&state.poll))
+        })
+    }
+
+    fn question(&self, now: Timestamp) -> Question<'static> {
+        Question {
+            model: None,
+            fresh_seconds: self.fresh_seconds,
+            last_used: None,
+            readable: true,
+            now,
+        }
+    }
+
+    /// Remembers that the token is expired, so that nobody takes the reading for renewable.
+    fn nothing(&self, look: Option<&Box<Look>>, outcome: Outcome) -> Result<Outcome> {
+        if outcome == Outcome::Left(TOKEN_EXPIRED)
+            && self.state()?.poll.reason.as_deref() != Some(TOKEN_EXPIRED)
+        {
+            provider::update(self.context, self.provider(), self.deadline, |snapshot| {
+                let state = snapshot.entry(&self.name);
+                state.poll.reason = Some(TOKEN_EXPIRED.to_owned());
+                state.login_expires_at = look.and_then(|look| look.login.login_expires_at);
+                Ok(())
+            })?;
+        }
+        Ok(outcome)
+    }
+
+    fn ask(&self, look: Option<&Box<Look>>, want: Want) -> Result<Brought> {
+        if let QuotaReader::External(program) = self.reader {
+            let subject = Subject {
+                profile: &self.name,
+                provider: self.provider(),
+                home: self.home,
+            };
+            let answer = external::read(self.context, program, subject, self.deadline)?;
+            let now = self.context.clock.now();
+            let at = answer.as_ref().ok().and_then(|answer| answer.at);
+            let fetched = match answer {
+                Ok(answer) => Fetched {
+                    identity: Some(Ok(answer.account)),
+                    usage: Some(Ok(answer.usage)),
+                },
+                Err(error) => Fetched::failed(
+                    Want {
+                        identity: true,
+                        usage: true,
+                    },
+                    &error,
+                ),
+            };
+            return Ok(Brought {
+                fetched,
+                source: "quota-account",
+                reader: "external",
+                at: at.unwrap_or(now).min(now),
+            });
+        }
+        let fetched = match look {
+            Some(look) => account::fetch(
+                self.context,
+                self.settings,
+                &look.login,
+                want,
+                self.deadline,
+            ),
+            None => Fetched::failed(want, &FetchError::Unauthorized),
+        };
+        Ok(Brought {
+            fetched,
+            source: account::identity_source(self.provider()),
+            reader: "builtin",
+            at: self.context.clock.now(),
+        })
+    }
+
+    /// Writes down what was brought, if the home still holds the login it was brought with.
+    fn keep(&self, before: Option<&Box<Look>>, brought: Brought) -> Result<Outcome> {
+        let digest = before.map(|look| look.login.digest.as_str());
+        let after = self.look();
+        let unchanged = match &after {
+            Ok(after) => after.as_ref().map(|look| look.login.digest.as_str()) == digest,
+            Err(_) => false,
+        };
+        let (true, Ok(look)) = (unchanged, after) else {
+            return Ok(Outcome::Left("login_changed"));
+        };
+        let now = self.context.clock.now();
+        let hints = look
+            .as_ref()
+            .filter(|_| !self.is_external() && self.name != BASE)
+            .map(|look| account::hints(self.provider(), self.home, look.text.expose().as_bytes()))
+            .unwrap_or_default();
+        let look = look.as_ref();
+        provider::update(self.context, self.provider(), self.deadline, |snapshot| {
+            let found = brought
+                .fetched
+                .identity
+                .as_ref()
+                .and_then(|found| found.as_ref().ok());
+            let fingerprint = found.map(|account| self.key.fingerprint(self.provider(), account));
+            if self.asker == Asker::Person && fingerprint.is_some() {
+                snapshot.restore(&self.name);
+            }
+            let state = snapshot.entry(&self.name);
+            state.poll = self.poll_after(&state.poll, digest, &brought.fetched, now);
+            if let Some(look) = look {
+                state.login_expires_at = look.login.login_expires_at;
+            }
+            if let (Some(account), Some(fingerprint)) = (found, fingerprint) {
+                let contradicted = hints.iter().any(|hint| contradicts(hint, account));
+                if contradicted && may_be(state, &fingerprint) {
+                    state.proof = None;
+                    state.poll.reason = Some(HINT_DISAGREES.to_owned());
+                    return Ok(Outcome::Failed(HINT_DISAGREES));
+                }
+                let proof = Proof {
+                    fingerprint,
+                    source: brought.source.to_owned(),
+                    at: now,
+                    binding: binding(digest),
+                    file: look.map(|look| look.file),
+                    digested_at: look.map_or(0, |look| look.at),
+                };
+                if self.name == BASE {
+                    merge::prove_anchor(state, proof);
+                } else if merge::prove(state, proof) == Proved::Changed {
+                    return Ok(Outcome::Changed);
+                } else if self.asker == Asker::Person {
+                    // The person put the right login back and had it proved.
+                    state.durable.quarantine = None;
+                }
+            }
+            if let (Some(Ok(usage)), Some(proof)) = (&brought.fetched.usage, &state.proof)
+                && *self.reader != QuotaReader::None
+            {
+                let reading = Reading {
+                    at: brought.at,
+                    fingerprint: proof.fingerprint.whole.clone(),
+                    source: brought.reader.to_owned(),
+                    windows: usage.windows.clone(),
+                    overage_enabled: usage.overage_enabled,
+                };
+                merge::read(state, reading, Extent::Whole);
+            }
+            match first_error(&brought.fetched) {
+                None => Ok(Outcome::Known),
+                Some(error) => {
+                    // An external reader may mean an expired token, which is no broken login.
+                    if *error == FetchError::Unauthorized && !self.is_external() {
+                        merge::auth_broken(state, "unauthorized", now);
+                    }
+                    Ok(Outcome::Failed(poll::reason(error)))
+                }
+            }
+        })
+    }
+
+    fn poll_after(
+        &self,
+        before: &Poll,
+        digest: Option<&str>,
+        fetched: &Fetched,
+        now: Timestamp,
+    ) -> Poll {
+        let outcome = first_error(fetched).map_or(Ok(()), Err);
+        let after = poll::after(before, digest, outcome, now);
+        // The identity alone costs nothing of the usage endpoint's budget.
+        let spared = fetched.usage.is_none() && outcome.is_ok();
+        let same_login = before.digest.as_deref() == digest;
+        Poll {
+            next_at: if spared {
+                before.next_at.filter(|_| same_login)
+            } else {
+                after.next_at
+            },
+            ..after
+        }
+    }
+}
+
+fn binding(digest: Option<&str>) -> Binding {
+    digest.map_or(Binding::NoCredential, |digest| {
+        Binding::Tokens(digest.to_owned())
+    })
+}
+
+fn first_error(fetched: &Fetched) -> Option<&FetchError> {
+    let identity = fetched
+        .identity
+        .as_ref()
+        .and_then(|found| found.as_ref().err());
+    let usage = fetched
+        .usage
+        .as_ref()
+        .and_then(|found| found.as_ref().err());
+    identity.or(usage)
+}
+
+/// Whether a file's claim names another account than the server did.
+fn contradicts(hint: &Account, account: &Account) -> bool {
+    [
+        (&hint.user, &account.user),
+        (&hint.account, &account.account),
+        (&hint.organization, &account.organization),
+    ]
+    .iter()
+    .any(|(claim, fact)| matches!((claim, fact), (Some(claim), Some(fact)) if claim != fact))
+}
+
+/// Whether the account may be the pinned one, as far as is known.
+fn may_be(state: &ProfileState, fingerprint: &Fingerprint) -> bool {
+    let pinned = state.durable.pinned.as_ref();
+    pinned.is_none_or(|pinned| pinned.fingerprint.overlaps(fingerprint))
+}
+
+/// The word for why nothing may be asked now.
+fn reason_word(poll: &Poll) -> &'static str {
+    match poll.reason.as_deref() {
+        Some("throttled") => "throttled",
+        Some("unauthorized") => "unauthorized",
+        Some("forbidden") => "forbidden",
+        Some("unavailable") => "unavailable",
+        Some("unknown_shape") => "unknown_shape",
+        Some(TOKEN_EXPIRED) => TOKEN_EXPIRED,
+        Some(HINT_DISAGREES) => HINT_DISAGREES,
+        Some(_) | None => "recently_measured",
+    }
+}
