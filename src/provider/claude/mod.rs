@@ -10,6 +10,7 @@ pub(crate) mod identity;
 pub(crate) mod login;
 pub mod options;
 pub mod overlay;
+pub mod overrides;
 pub(crate) mod usage;
 
 use super::http::Client;

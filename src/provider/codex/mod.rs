@@ -8,6 +8,7 @@ pub mod home;
 pub mod hooks;
 pub(crate) mod login;
 pub mod options;
+pub mod overrides;
 pub mod trust;
 pub(crate) mod usage;
 

@@ -6,6 +6,7 @@
 
 pub mod aside;
 pub mod conversation;
+pub mod found;
 pub mod hooks;
 pub mod link;
 

@@ -1,0 +1,177 @@
+//! What would replace a Claude home's login: settings of home, project and machine.
+//!
+//! The launch's own settings blank the same keys (see `overlay`), but managed settings win over those, and
+//! a login that is silently not the leased one is worse than a refusal that names file and key. An empty
+//! value replaces nothing. A project's `.env` is not read by the native binary (run with 2.1.332).
+
+use std::fs;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use serde_json::{Map, Value};
+
+use super::overlay::{BLANK, BLANK_SETTINGS, CARRIED, STORE};
+use crate::provider::Override;
+use crate::provider::home::found::Found;
+
+/// Moves the whole home.
+const HOME: &str = "CLAUDE_CONFIG_DIR";
+
+/// Whose file it is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Scope {
+    /// The home's or the project's: it has no say over the route to the server either.
+    Worker,
+    /// The machine's administrator, who may well prescribe a proxy.
+    Machine,
+}
+
+/// Everything that would replace the login of `home` for a worker in `workspace`.
+pub fn overrides(home: &Utf8Path, workspace: &Utf8Path) -> Vec<Override> {
+    let machine: &[&str] = if cfg!(target_os = "macos") {
+        &["/Library/Application Support/ClaudeCode"]
+    } else {
+        &["/etc/claude-code"]
+    };
+    let machine: Vec<&Utf8Path> = machine.iter().map(Utf8Path::new).collect();
+    search(home, workspace, &machine)
+}
+
+fn search(home: &Utf8Path, workspace: &Utf8Path, machine: &[&Utf8Path]) -> Vec<Override> {
+    let mut found = Found::default();
+    let legacy = home.join(".config.json");
+    if fs::symlink_metadata(&legacy).is_ok() {
+        found.key(&legacy, "it replaces .claude.json");
+    }
+    let project = workspace.join(".claude");
+    for directory in [home, &project] {
+        for file in ["settings.json", "settings.local.json"] {
+            settings(&mut found, &directory.join(file), Scope::Worker);
+        }
+    }
+    for directory in machine {
+        settings(
+            &mut found,
+            &directory.join("managed-settings.json"),
+            Scope::Machine,
+        );
+        for file in fragments(&directory.join("managed-settings.d")) {
+            settings(&mut found, &file, Scope::Machine);
+        }
+    }
+    found.all()
+}
+
+fn fragments(directory: &Utf8Path) -> Vec<Utf8PathBuf> {
+    let Ok(entries) = fs::read_dir(directory) else {
+        return Vec::new();
+    };
+    let mut files: Vec<Utf8PathBuf> = entries
+        .flatten()
+        .filter_map(|entry| Utf8PathBuf::from_path_buf(entry.path()).ok())
+        .filter(|path| path.extension() == Some("json"))
+        .collect();
+    files.sort_unstable();
+    files
+}
+
+fn settings(found: &mut Found, path: &Utf8Path, scope: Scope) {
+    let Some(settings) = found.json(path) else {
+        return;
+    };
+    for (key, _) in BLANK_SETTINGS {
+        if says_something(settings.get(*key)) {
+            found.key(path, key);
+        }
+    }
+    match settings.get("env") {
+        Some(Value::Object(variables)) => environment(found, path, variables, scope),
+        Some(other) if says_something(Some(other)) => found.key(path, "env is not an object"),
+        _ => {}
+    }
+}
+
+fn environment(found: &mut Found, path: &Utf8Path, variables: &Map<String, Value>, scope: Scope) {
+    let listed = |table: &[(&str, &str)], key: &str| table.iter().any(|(name, _)| *name == key);
+    for (key, value) in variables {
+        let moves = listed(BLANK, key)
+            || key == STORE
+            || key == HOME
+            || (scope == Scope::Worker && listed(CARRIED, key));
+        if moves && says_something(Some(value)) {
+            found.key(path, &format!("env.{key}"));
+        }
+    }
+}
+
+fn says_something(value: Option<&Value>) -> bool {
+    !matches!(value, None | Some(Value::Null)) && value.and_then(Value::as_str) != Some("")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{BLANK, search};
+    use crate::provider::home::tests::World;
+    use serde_json::json;
+
+    fn sources(world: &World) -> Vec<String> {
+        let machine = world.path("etc");
+        search(&world.path("home"), &world.path("work"), &[&machine])
+            .into_iter()
+            .map(|found| found.source)
+            .collect()
+    }
+
+    #[test]
+    fn every_listed_key_is_found_in_every_file_and_no_value_is_shown() {
+        let world = World::new();
+        assert_eq!(sources(&world), [""; 0]);
+        let files = [
+            "home/settings.json",
+            "home/settings.local.json",
+            "work/.claude/settings.json",
+            "work/.claude/settings.local.json",
+            "etc/managed-settings.json",
+            "etc/managed-settings.d/10-x.json",
+        ];
+        for file in files {
+            for (key, _) in BLANK {
+                let path = world.write(file, &json!({"env": {*key: "planted"}}).to_string());
+                assert_eq!(sources(&world), [format!("{path}: env.{key}")]);
+            }
+            let path = world.write(file, &json!({"apiKeyHelper": "planted"}).to_string());
+            assert_eq!(sources(&world), [format!("{path}: apiKeyHelper")]);
+            world.write(file, "{}");
+        }
+    }
+
+    #[test]
+    fn routes_are_refused_from_workers_and_left_to_the_machine() {
+        let world = World::new();
+        let text = json!({"env": {"HTTPS_PROXY": "x", "NODE_EXTRA_CA_CERTS": "y", "FOO": "z"}});
+        world.write("etc/managed-settings.json", &text.to_string());
+        assert_eq!(sources(&world), [""; 0]);
+        world.write("work/.claude/settings.json", &text.to_string());
+        assert_eq!(sources(&world).len(), 2);
+    }
+
+    #[test]
+    fn empty_values_replace_nothing_and_unreadable_files_fail_closed() {
+        let world = World::new();
+        let blank = json!({"apiKeyHelper": "", "env": {"ANTHROPIC_API_KEY": ""}, "model": "x"});
+        world.write("home/settings.json", &blank.to_string());
+        assert_eq!(sources(&world), [""; 0]);
+        let path = world.write("work/.claude/settings.json", "{\"env\":{\"SECRET\":");
+        assert_eq!(
+            sources(&world),
+            [format!("{path}: it is not a JSON object")]
+        );
+        world.write("work/.claude/settings.json", "{\"env\":\"x\"}");
+        assert_eq!(sources(&world), [format!("{path}: env is not an object")]);
+        std::fs::remove_file(&path).unwrap();
+        let legacy = world.write("home/.config.json", "{}");
+        assert_eq!(
+            sources(&world),
+            [format!("{legacy}: it replaces .claude.json")]
+        );
+    }
+}
