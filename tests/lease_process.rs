@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 use agent_fleet::contract::lease::Verdict;
 use agent_fleet::env::{Faults, Variables};
 use agent_fleet::error::code;
-use agent_fleet::lease::{Ended, Force, LeaseStore as _};
+use agent_fleet::lease::{Ended, Force, LeaseStore as _, TableStore};
+use agent_fleet::sys::process;
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 
 use crate::support::again::{self, Role};
@@ -50,6 +51,10 @@ pub(crate) fn launch(variables: &Variables) {
     let granted = reserve(&store, &now(text(variables, TASK)), &["a"], 1).expect("a free slot");
     let witness = granted.witness.as_ref().expect("a running lease has one");
     witness.hand_over().expect("a free descriptor");
+    #[expect(
+        clippy::zombie_processes,
+        reason = "this process is killed, and init waits for the child"
+    )]
     let child = Sandbox::tool("sleep")
         .arg("600")
         .stdin(Stdio::null())
@@ -87,7 +92,7 @@ impl World {
         self.directory.path().to_str().expect("an UTF-8 path")
     }
 
-    fn store(&self) -> agent_fleet::lease::TableStore {
+    fn store(&self) -> TableStore {
         store(self.root(), self.faults)
     }
 
@@ -120,14 +125,19 @@ impl World {
     }
 
     fn verdict(&self, task: &str) -> Option<Verdict> {
-        let lease = self.store().find(&task.parse().unwrap()).unwrap();
+        let task = task.parse().expect("a task");
+        let lease = self.store().find(&task).expect("a readable table");
         lease.map(|lease| lease.verdict)
     }
 }
 
 fn signal(pid: u32, signal: Signal) {
-    let pid = Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
-    kill_process(pid, signal).unwrap();
+    kill_process(pid_of(pid), signal).expect("a process to signal");
+}
+
+fn pid_of(pid: u32) -> Pid {
+    let number = i32::try_from(pid).expect("pids are small");
+    Pid::from_raw(number).expect("pids are not zero")
 }
 
 #[track_caller]
@@ -139,6 +149,12 @@ fn eventually(promise: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
+/// Says loudly, past the test harness's capture, that a test proved nothing.
+fn skipped(why: &str) {
+    use std::io::Write as _;
+    drop(writeln!(std::io::stderr(), "SKIPPED: {why}"));
+}
+
 /// True where a pid namespace can be made; says so where not.
 fn namespaces_allowed() -> bool {
     let made = Sandbox::tool("unshare")
@@ -147,7 +163,7 @@ fn namespaces_allowed() -> bool {
         .status()
         .is_ok_and(|status| status.success());
     if !made {
-        eprintln!("SKIPPED: no pid namespace can be made here (unshare needs root)");
+        skipped("no pid namespace can be made here (unshare needs root)");
     }
     made
 }
@@ -163,9 +179,9 @@ fn a_killed_holder_is_reclaimed_by_the_very_next_choose() {
             holder.kill();
         } else {
             holder.kill_unreaped();
-            let zombie = format!("/proc/{}/stat", holder.pid());
-            eventually("the holder is a zombie", || {
-                std::fs::read_to_string(&zombie).unwrap().contains(") Z ")
+            eventually("the holder is a zombie, its last thread included", || {
+                let status = process::status(holder.pid()).expect("/proc is readable");
+                status.expect("it is not reaped").zombie
             });
         }
         let store = world.store();
@@ -247,10 +263,9 @@ fn a_stopped_holder_is_never_robbed() {
 fn launcher_child(faults: Faults) -> (World, u32) {
     let world = World::new(faults);
     let mut launcher = world.start("launch", "t");
-    let child: u32 = launcher.hears().parse().unwrap();
+    let child: u32 = launcher.hears().parse().expect("a pid");
     launcher.kill();
-    let pid = Pid::from_raw(i32::try_from(child).unwrap()).unwrap();
-    test_kill_process(pid).expect("the child outlives its launcher");
+    test_kill_process(pid_of(child)).expect("the child outlives its launcher");
     (world, child)
 }
 

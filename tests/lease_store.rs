@@ -1,5 +1,6 @@
 //! The lease store within one process: terms, times, damage and loss.
 
+use std::fs::File;
 use std::os::unix::fs::FileExt as _;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -7,11 +8,13 @@ use std::time::Duration;
 use agent_fleet::contract::lease::{State, Verdict};
 use agent_fleet::env::Faults;
 use agent_fleet::error::code;
-use agent_fleet::id::Task;
+use agent_fleet::id::{ProviderKind, Task};
 use agent_fleet::lease::holder::Holder;
-use agent_fleet::lease::{Ended, Force, Hold, LeaseStore as _, Request, TableStore};
+use agent_fleet::lease::{
+    Choice, Ended, Force, Hold, LeaseStore as _, Occupancy, Request, TableStore,
+};
 
-use crate::support::leases::{first_free, later, now, profile, reserve, store};
+use crate::support::leases::{later, now, profile, reserve, store};
 
 struct World {
     directory: tempfile::TempDir,
@@ -20,7 +23,10 @@ struct World {
 
 fn world() -> World {
     let directory = tempfile::tempdir().expect("a directory");
-    let store = store(directory.path().to_str().unwrap(), Faults::default());
+    let store = store(
+        directory.path().to_str().expect("an UTF-8 path"),
+        Faults::default(),
+    );
     World { directory, store }
 }
 
@@ -31,28 +37,42 @@ impl World {
 
     fn files(&self) -> Vec<String> {
         let mut names: Vec<String> = std::fs::read_dir(self.directory.path().join("leases"))
-            .unwrap()
-            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .expect("a directory")
+            .flatten()
+            .filter_map(|entry| entry.file_name().into_string().ok())
             .collect();
         names.sort();
         names
     }
 
+    fn open_table(&self) -> File {
+        let table = File::options().read(true).write(true).open(self.table());
+        table.expect("a table")
+    }
+
+    /// Changes the header and seals it again.
+    fn rewrite_header(&self, change: impl FnOnce(&mut [u8])) {
+        let file = self.open_table();
+        let mut header = [0; 256];
+        file.read_exact_at(&mut header, 0).expect("a header");
+        change(&mut header);
+        let sum = crc32fast::hash(&header[..252]);
+        header[252..].copy_from_slice(&sum.to_le_bytes());
+        file.write_all_at(&header, 0).expect("room for it");
+    }
+
     /// Flips bits of a byte of the table; records of 256 bytes follow a header of 256.
     fn damage(&self, place: u64) {
-        let file = std::fs::File::options()
-            .read(true)
-            .write(true)
-            .open(self.table())
-            .unwrap();
+        let file = self.open_table();
         let mut was = [0];
-        file.read_exact_at(&mut was, place).unwrap();
-        file.write_all_at(&[was[0] ^ 0x5a], place).unwrap();
+        file.read_exact_at(&mut was, place).expect("a byte there");
+        file.write_all_at(&[was[0] ^ 0x5a], place)
+            .expect("room for it");
     }
 }
 
 fn task(name: &str) -> Task {
-    name.parse().unwrap()
+    name.parse().expect("a task")
 }
 
 #[test]
@@ -91,7 +111,7 @@ fn the_same_terms_return_the_same_lease_and_others_are_named() {
         (
             "provider",
             Request {
-                provider: Some(agent_fleet::id::ProviderKind::Codex),
+                provider: Some(ProviderKind::Codex),
                 ..later("t")
             },
         ),
@@ -169,17 +189,16 @@ fn a_full_profile_lists_its_holders_and_never_exceeds_its_cap() {
     assert_eq!(holders.len(), 2);
     assert_eq!(holders[0]["task"], "one");
     // A pick that takes a full profile all the same is stopped by the store.
+    let mut blind = |_: &Occupancy| {
+        Ok(Choice::Take {
+            profile: profile("a"),
+            provider: ProviderKind::Scripted,
+            cap: 2,
+        })
+    };
     let error = world
         .store
-        .reserve(&later("three"), &mut |_| {
-            first_free(&["a"], 99)(&agent_fleet::lease::Occupancy::default()).map(|_| {
-                agent_fleet::lease::Choice::Take {
-                    profile: profile("a"),
-                    provider: agent_fleet::id::ProviderKind::Scripted,
-                    cap: 2,
-                }
-            })
-        })
+        .reserve(&later("three"), &mut blind)
         .unwrap_err();
     assert_eq!(error.code, code::CAPACITY);
     assert_eq!(error.details["holders"].as_array().unwrap().len(), 2);
@@ -316,12 +335,7 @@ fn a_lost_or_broken_table_gives_no_live_slot_away_and_no_generation_twice() {
         match loss {
             "removed" => std::fs::remove_file(world.table()).unwrap(),
             "header" => world.damage(20),
-            _ => std::fs::File::options()
-                .write(true)
-                .open(world.table())
-                .unwrap()
-                .set_len(256)
-                .unwrap(),
+            _ => world.open_table().set_len(256).unwrap(),
         }
         let error = reserve(&world.store, &later("new"), &["a"], 1).unwrap_err();
         assert_eq!(
@@ -347,18 +361,9 @@ fn a_lost_or_broken_table_gives_no_live_slot_away_and_no_generation_twice() {
 #[test]
 fn a_table_of_another_boot_is_over_and_its_dead_are_reported() {
     let world = world();
-    let _held = reserve(&world.store, &now("old"), &["a"], 1).unwrap();
-    let mut bytes = std::fs::read(world.table()).unwrap();
-    bytes[16..32].fill(7);
-    let sum = crc32fast::hash(&bytes[..252]);
-    bytes[252..256].copy_from_slice(&sum.to_le_bytes());
-    std::fs::File::options()
-        .write(true)
-        .open(world.table())
-        .unwrap()
-        .write_all_at(&bytes, 0)
-        .unwrap();
-    drop(_held);
+    let held = reserve(&world.store, &now("old"), &["a"], 1).unwrap();
+    world.rewrite_header(|header| header[16..32].fill(7));
+    drop(held);
     assert!(world.store.list().unwrap().leases.is_empty());
     let next = reserve(&world.store, &later("new"), &["a"], 1).unwrap();
     assert_eq!(next.lease.generation >> 32, 2, "the epoch was not raised");
@@ -375,15 +380,8 @@ fn a_table_of_another_boot_is_over_and_its_dead_are_reported() {
 fn a_newer_table_is_refused_and_left_alone() {
     let world = world();
     reserve(&world.store, &later("t"), &["a"], 1).unwrap();
-    let mut bytes = std::fs::read(world.table()).unwrap();
-    bytes[8] = 9;
-    let sum = crc32fast::hash(&bytes[..252]);
-    bytes[252..256].copy_from_slice(&sum.to_le_bytes());
-    let file = std::fs::File::options()
-        .write(true)
-        .open(world.table())
-        .unwrap();
-    file.write_all_at(&bytes, 0).unwrap();
+    world.rewrite_header(|header| header[8] = 9);
+    let bytes = std::fs::read(world.table()).unwrap();
     for error in [
         reserve(&world.store, &later("u"), &["a"], 9).unwrap_err(),
         world.store.release(&task("t"), Force::Yes).unwrap_err(),
@@ -398,7 +396,7 @@ fn a_newer_table_is_refused_and_left_alone() {
 fn a_probe_holds_every_slot_of_its_profile() {
     let world = world();
     let me = Holder::current().unwrap();
-    let scripted = agent_fleet::id::ProviderKind::Scripted;
+    let scripted = ProviderKind::Scripted;
     reserve(&world.store, &later("t"), &["a"], 3).unwrap();
     let error = world.store.probe(&profile("a"), scripted, me).unwrap_err();
     assert_eq!(error.code, code::LEASE_ACTIVE);

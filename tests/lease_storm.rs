@@ -10,6 +10,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use agent_fleet::clock::Clock;
 use agent_fleet::env::{Faults, Variables};
 use agent_fleet::error::{Result, code};
 use agent_fleet::lease::{Granted, Hold, LeaseStore as _, Request, TableStore};
@@ -38,6 +39,10 @@ impl Dice {
         self.0 ^= self.0 << 17;
         self.0 % end
     }
+
+    fn pick(&mut self, end: usize) -> usize {
+        usize::try_from(self.below(end as u64)).expect("less than a usize")
+    }
 }
 
 /// The independent locks.
@@ -50,13 +55,13 @@ struct Truth {
 impl Truth {
     fn open(root: &str) -> Self {
         let directory = Path::new(root).join("truth");
-        std::fs::create_dir_all(&directory).unwrap();
+        std::fs::create_dir_all(&directory).expect("a directory");
         let open = |name: String| {
             OpenOptions::new()
                 .create(true)
                 .append(true)
                 .open(directory.join(name))
-                .unwrap()
+                .expect("a lock file")
         };
         let tasks = (0..TASKS)
             .map(|task| open(format!("task-{task}")))
@@ -82,14 +87,15 @@ impl Truth {
             .create(true)
             .append(true)
             .open(self.directory.join(kind))
-            .unwrap();
-        file.write_all(format!("{what}\n").as_bytes()).unwrap();
+            .expect("a file of notes");
+        file.write_all(format!("{what}\n").as_bytes())
+            .expect("room for a note");
     }
 
     /// Locks what a holder of this lease alone may have, and reports where that fails.
     fn hold(&self, task: usize, profile: &str) -> Vec<&File> {
         let mut held = Vec::new();
-        let free = |file: &&File| try_flock(file, Mode::Exclusive).unwrap();
+        let free = |file: &&File| try_flock(file, Mode::Exclusive).expect("a lockable file");
         match Some(&self.tasks[task]).filter(free) {
             Some(file) => held.push(file),
             None => self.note("violations", &format!("two owners of task {task}")),
@@ -119,8 +125,13 @@ fn is_expected(error: &agent_fleet::error::Error) -> bool {
 
 /// Role: takes and gives back leases until it is killed.
 pub(crate) fn worker(variables: &Variables) {
-    let root = variables.text(ROOT).unwrap();
-    let mut dice = Dice(variables.text(SEED).unwrap().parse().unwrap());
+    let root = variables.text(ROOT).expect("a root");
+    let mut dice = Dice(
+        variables
+            .text(SEED)
+            .and_then(|seed| seed.parse().ok())
+            .expect("a seed"),
+    );
     let faults = Faults {
         no_leases_lock: variables.text(NO_LOCK).is_some(),
         ..Faults::default()
@@ -128,15 +139,15 @@ pub(crate) fn worker(variables: &Variables) {
     let truth = Truth::open(root);
     let store = store(root, faults);
     loop {
-        let task = usize::try_from(dice.below(TASKS as u64)).unwrap();
+        let task = dice.pick(TASKS);
         match take(&store, &format!("task {task}"), &mut dice) {
             Ok(Some(granted)) => {
                 let held = truth.hold(task, granted.lease.profile.as_str());
                 truth.note("grants", "1");
-                std::thread::sleep(Duration::from_micros(dice.below(20_000)));
+                Clock::real().pause(Duration::from_micros(dice.below(20_000)));
                 // The truth is let go first, so that the next owner finds it free.
                 for file in held {
-                    unlock(file).unwrap();
+                    unlock(file).expect("a locked file");
                 }
                 if let Err(error) = store.abandon(granted) {
                     truth.note("errors", &error.to_string());
@@ -151,7 +162,7 @@ pub(crate) fn worker(variables: &Variables) {
 
 /// Takes a lease the ways that commands do: at once, or reserved and bound, or reserved and forgotten.
 fn take(store: &TableStore, task: &str, dice: &mut Dice) -> Result<Option<Granted>> {
-    let first = usize::try_from(dice.below(PROFILES.len() as u64)).unwrap();
+    let first = dice.pick(PROFILES.len());
     let mut profiles = PROFILES;
     profiles.rotate_left(first);
     let request = match dice.below(4) {
@@ -185,8 +196,8 @@ fn span() -> Duration {
 
 /// Lets the workers run and kills one of them every so often, until `enough`.
 fn storm(no_lock: bool, enough: impl Fn(&Truth, Duration) -> bool) -> Storm {
-    let directory = tempfile::tempdir().unwrap();
-    let root = directory.path().to_str().unwrap();
+    let directory = tempfile::tempdir().expect("a directory");
+    let root = directory.path().to_str().expect("an UTF-8 path");
     let truth = Truth::open(root);
     let mut dice = Dice(0x5eed_1234_abcd_0001 ^ u64::from(std::process::id()) << 20);
     let start = |dice: &mut Dice| -> Role {
@@ -203,8 +214,8 @@ fn storm(no_lock: bool, enough: impl Fn(&Truth, Duration) -> bool) -> Storm {
     let begun = Instant::now();
     let mut kills = 0;
     while !enough(&truth, begun.elapsed()) {
-        std::thread::sleep(Duration::from_micros(dice.below(20_000)));
-        let victim = usize::try_from(dice.below(WORKERS as u64)).unwrap();
+        Clock::real().pause(Duration::from_micros(dice.below(20_000)));
+        let victim = dice.pick(WORKERS);
         workers[victim].kill();
         workers[victim] = start(&mut dice);
         kills += 1;

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::document::{Contract, Version};
 use super::failure::Failure;
-use super::lease::LeaseList;
+use super::lease::{LeaseList, LeaseReleased};
 use super::profile::{Profile, ProfileList, ProfileStatus, Removed};
 use super::provider::ProviderList;
 use super::quota::QuotaList;
@@ -27,6 +27,7 @@ const ANSWERS: &[(&str, Define)] = &[
     ("lease choose", define::<Selection>),
     ("lease list", define::<LeaseList>),
     ("lease recover", define::<Selection>),
+    ("lease release", define::<LeaseReleased>),
     ("profile add", define::<Profile>),
     ("profile disable", define::<Profile>),
     ("profile enable", define::<Profile>),

@@ -98,8 +98,9 @@ impl Drop for Role {
 
 /// Says something to the process that started this one.
 pub(crate) fn say(text: &str) {
-    println!("{SAYS}{text}");
-    std::io::stdout().flush().expect("the starter listens");
+    let mut stdout = std::io::stdout();
+    writeln!(stdout, "{SAYS}{text}").expect("the starter listens");
+    stdout.flush().expect("the starter listens");
 }
 
 /// Waits to be killed.
