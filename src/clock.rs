@@ -9,6 +9,9 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use rustix::time::{ClockId, clock_gettime};
 
+/// How long a routine command may wait and fetch in all; callers give up after ten seconds.
+pub const ROUTINE: Duration = Duration::from_secs(8);
+
 /// Milliseconds since boot, suspend included (`CLOCK_BOOTTIME`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct BootTime(pub u64);

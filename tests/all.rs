@@ -2,9 +2,13 @@
 
 mod architecture;
 mod cli_contract;
+mod cli_lease;
 mod cli_output;
 mod docs;
 mod generated;
+mod lease_process;
+mod lease_store;
+mod lease_storm;
 mod pages;
 mod scripted_agent;
 mod support;

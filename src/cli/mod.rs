@@ -9,6 +9,7 @@ mod bug;
 mod completions;
 mod contract;
 mod format;
+mod lease;
 mod man;
 mod output;
 mod providers;
@@ -117,6 +118,8 @@ enum Command {
     Completions(completions::CompletionsArguments),
     /// Print what programs may rely on: formats, fields, commands, or the JSON Schema
     Contract(contract::ContractArguments),
+    /// Who holds which slot
+    Lease(lease::LeaseArguments),
     /// Print the manual page of the program or of one command
     Man(man::ManArguments),
     /// The built-in provider's agent; started by exec, not by people
@@ -207,6 +210,7 @@ fn dispatch(app: &App, command: Command) -> Result<Outcome> {
     match command {
         Command::Completions(arguments) => completions::run(&arguments),
         Command::Contract(arguments) => contract::run(app, &arguments),
+        Command::Lease(arguments) => lease::run(app, arguments),
         Command::Man(arguments) => man::run(&arguments),
         Command::ScriptedAgent(arguments) => Ok(scripted_agent::run(app, &arguments)),
         Command::Providers(arguments) => providers::run(app, &arguments),

@@ -7,7 +7,9 @@ use serde_json::{Map, Value, json};
 use super::document::{Contract, Version};
 use super::failure::Failure;
 use super::lease::LeaseList;
+use super::lease::{LeaseList, LeaseReleased};
 use super::profile::{Drained, Profile, ProfileList, ProfileStatus, Removed};
+use super::profile::{Profile, ProfileList, ProfileStatus, Removed};
 use super::provider::ProviderList;
 use super::quota::QuotaList;
 use super::registry::{Initialised, PoolList, ProjectList, Setting, SettingList};
@@ -32,6 +34,7 @@ const ANSWERS: &[(&str, Define)] = &[
     ("lease choose", define::<Selection>),
     ("lease list", define::<LeaseList>),
     ("lease recover", define::<Selection>),
+    ("lease release", define::<LeaseReleased>),
     ("pool list", define::<PoolList>),
     ("profile add", define::<Profile>),
     ("profile disable", define::<Profile>),

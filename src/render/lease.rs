@@ -4,7 +4,7 @@ use jiff::Timestamp;
 
 use super::page::{Page, Role, nothing, paint};
 use super::{Human, words};
-use crate::contract::lease::{Lease, LeaseList, State, Verdict};
+use crate::contract::lease::{DamagedLease, Lease, LeaseList, LeaseReleased, State, Verdict};
 
 impl Human for Lease {
     fn page(&self, now: Timestamp) -> Page {
@@ -30,8 +30,37 @@ impl Human for Lease {
 
 impl Human for LeaseList {
     fn page(&self, now: Timestamp) -> Page {
-        table(&self.leases, now)
+        damaged(table(&self.leases, now), &self.damaged)
     }
+}
+
+impl Human for LeaseReleased {
+    fn page(&self, _: Timestamp) -> Page {
+        let profile = match &self.profile {
+            Some(profile) => paint(Role::Literal, profile.as_str()),
+            None => "an unknown profile".to_owned(),
+        };
+        Page::new().line(match &self.task {
+            Some(task) => format!("released {profile} from {}", words::plain(task)),
+            None => format!("released {profile}"),
+        })
+    }
+}
+
+fn damaged(mut page: Page, records: &[DamagedLease]) -> Page {
+    for record in records {
+        let whose = match (&record.task, &record.profile) {
+            (Some(task), _) => format!(" of task {}", words::plain(task)),
+            (None, Some(profile)) => format!(" of profile {profile}"),
+            (None, None) => String::new(),
+        };
+        let said = format!(
+            "record {}{whose} is damaged and keeps its slot",
+            record.record
+        );
+        page = page.line(paint(Role::Bad, &said)).next(&record.settle);
+    }
+    page
 }
 
 fn table(leases: &[Lease], now: Timestamp) -> Page {

@@ -14,7 +14,7 @@ pub struct Status {
     pub start: u64,
     /// Parent pid.
     pub parent: u32,
-    /// Dead but not yet waited for.
+    /// Dead but not yet waited for, its last thread included: until that one has ended, files stay open.
     pub zombie: bool,
 }
 
@@ -41,12 +41,14 @@ fn parse_stat(text: &[u8]) -> Option<Status> {
     let mut fields = rest.split(' ');
     let state = fields.next()?;
     let parent = fields.next()?.parse().ok()?;
-    // Field 22 of the line is the eighteenth after the parent (field 4).
-    let start = fields.nth(17)?.trim().parse().ok()?;
+    // Field 20 of the line is the sixteenth after the parent (field 4), field 22 the second after that.
+    let threads: u32 = fields.nth(15)?.parse().ok()?;
+    let start = fields.nth(1)?.trim().parse().ok()?;
     Some(Status {
         start,
         parent,
-        zombie: matches!(state, "Z" | "X" | "x"),
+        // A first thread that ended before the others is shown as a zombie while they run.
+        zombie: matches!(state, "Z" | "X" | "x") && threads <= 1,
     })
 }
 
@@ -161,6 +163,13 @@ mod tests {
             (status.start, status.parent, status.zombie),
             (98765, 7, false)
         );
+    }
+
+    #[test]
+    fn a_zombie_with_running_threads_has_not_ended() {
+        let line = |threads: u32| format!("12 (a) Z 7{} {threads} 0 98765", " 0".repeat(15));
+        assert!(parse_stat(line(1).as_bytes()).unwrap().zombie);
+        assert!(!parse_stat(line(2).as_bytes()).unwrap().zombie);
     }
 
     #[test]

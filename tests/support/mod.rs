@@ -1,4 +1,6 @@
 //! Hermetic worlds for tests.
 
+pub(crate) mod again;
+pub(crate) mod leases;
 pub(crate) mod page;
 pub(crate) mod sandbox;
