@@ -12,7 +12,7 @@ use super::{install, path, profiles};
 use crate::contract::profile::Profile;
 use crate::contract::registry::Initialised;
 use crate::env::Context;
-use crate::error::{Error, Result, code, shell_word};
+use crate::error::{Error, Result, code};
 use crate::id::{ProfileId, ProviderKind};
 use crate::store::{directory, replace};
 

@@ -9,8 +9,9 @@ use super::validate::{DEFAULT_RESERVE, default_slots};
 use super::value::Value;
 use crate::contract::registry::{Pool, PoolList};
 use crate::env::Context;
-use crate::error::{Error, Result, code, shell_word};
+use crate::error::{Error, Result, code};
 use crate::id::{PoolId, ProfileId, ProviderKind};
+use crate::sys::shell;
 
 /// What a person wants of a profile; `None` leaves a thing as it is.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -90,7 +91,7 @@ pub fn add(context: &Context, addition: &Addition) -> Result<Changed<Profile>> {
         let message = format!("the home `{home}` of a new profile is not empty");
         return Err(Error::new(code::ALREADY_EXISTS, message).hint(format!(
             "agent-fleet profile add {id} --provider {provider} --home {} --in-place",
-            shell_word(home.as_str())
+            shell::quote(home.as_str())
         )));
     }
     let changed = edit::change(context, &maintenance, |registry, document| {

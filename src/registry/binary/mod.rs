@@ -14,8 +14,9 @@ use rustix::fs::{Access, access};
 
 use super::schema::{BinaryPolicy, ProviderSettings};
 use crate::env::Context;
-use crate::error::{Code, Refusal, Result, code, shell_word};
+use crate::error::{Code, Refusal, Result, code};
 use crate::id::ProviderKind;
+use crate::sys::shell;
 
 /// What a file is to the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,7 +67,7 @@ impl Refusal for BinaryError {
         Some(match better {
             Some(path) => format!(
                 "agent-fleet config set providers.{provider}.binary {}",
-                shell_word(path.as_str())
+                shell::quote(path.as_str())
             ),
             None => find::install_command(provider).to_owned(),
         })

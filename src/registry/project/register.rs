@@ -7,11 +7,12 @@ use camino::Utf8PathBuf;
 use super::{absolute, root};
 use crate::contract::registry::{ProjectList, Projects};
 use crate::env::Context;
-use crate::error::{Error, Result, code, shell_word};
+use crate::error::{Error, Result, code};
 use crate::id::ProviderKind;
 use crate::registry::edit::{self, Changed};
 use crate::registry::path::{parse, resolved};
 use crate::registry::schema::Registry;
+use crate::sys::shell;
 
 /// The roots on which workers may run, of one provider or of every configured one.
 pub fn list(registry: &Registry, provider: Option<ProviderKind>) -> ProjectList {
@@ -99,7 +100,7 @@ pub fn remove(
                     );
                     return Err(Error::new(code::POLICY, message).hint(format!(
                         "agent-fleet project remove {}",
-                        shell_word(real.as_str())
+                        shell::quote(real.as_str())
                     )));
                 }
                 removed
@@ -134,7 +135,7 @@ fn maintain(
 fn answer(changed: Changed<()>, provider: Option<ProviderKind>) -> Changed<ProjectList> {
     Changed {
         answer: match provider {
-            Some(provider) => ProjectList::One(self::of(&changed.registry, provider)),
+            Some(provider) => ProjectList::One(of(&changed.registry, provider)),
             None => list(&changed.registry, None),
         },
         registry: changed.registry,
