@@ -7,11 +7,16 @@
 
 mod bug;
 mod completions;
+mod config;
 mod contract;
 mod format;
+mod init;
 mod lease;
 mod man;
 mod output;
+mod pool;
+mod profile;
+mod project;
 mod providers;
 mod scripted_agent;
 mod usage;
@@ -25,6 +30,7 @@ use clap::{CommandFactory as _, Parser, Subcommand, ValueEnum};
 
 use crate::env::{Context, World};
 use crate::error::Result;
+use crate::registry::validate::Diagnostic;
 use crate::render::{Format, View};
 use output::Output;
 
@@ -116,12 +122,22 @@ enum ExitCodes {
 enum Command {
     /// Print the completion script of a shell
     Completions(completions::CompletionsArguments),
+    /// Read and change the settings of the registry
+    Config(config::ConfigArguments),
     /// Print what programs may rely on: formats, fields, commands, or the JSON Schema
     Contract(contract::ContractArguments),
+    /// Write the first registry: installed CLIs pinned, profiles to log in to
+    Init(init::InitArguments),
     /// Who holds which slot
     Lease(lease::LeaseArguments),
     /// Print the manual page of the program or of one command
     Man(man::ManArguments),
+    /// See which profiles callers can ask for together
+    Pool(pool::PoolArguments),
+    /// Manage the profiles: one account each, with its own home
+    Profile(profile::ProfileArguments),
+    /// Manage the git worktrees that may host workers
+    Project(project::ProjectArguments),
     /// The built-in provider's agent; started by exec, not by people
     #[command(name = scripted_agent::VERB, hide = true)]
     ScriptedAgent(scripted_agent::AgentArguments),
@@ -171,6 +187,17 @@ impl App {
         View::new(answer, self.context.clock.now(), self.format).map(Outcome::View)
     }
 
+    /// Tells the person on stderr which keys of the registry have no effect.
+    pub(crate) fn notes(&self, notes: &[Diagnostic]) {
+        for found in notes {
+            let path = &self.context.roots.config;
+            self.note(&format!(
+                "note: {path}:{}:{}: {}",
+                found.line, found.column, found.message
+            ));
+        }
+    }
+
     /// Says something to the person on stderr.
     pub(crate) fn note(&self, text: &str) {
         if !self.quiet {
@@ -209,10 +236,15 @@ pub fn run(world: &World) -> ExitCode {
 fn dispatch(app: &App, command: Command) -> Result<Outcome> {
     match command {
         Command::Completions(arguments) => completions::run(&arguments),
+        Command::Config(arguments) => config::run(app, &arguments),
         Command::Contract(arguments) => contract::run(app, &arguments),
+        Command::Init(arguments) => init::run(app, &arguments),
         Command::Lease(arguments) => lease::run(app, arguments),
         Command::Man(arguments) => man::run(&arguments),
         Command::ScriptedAgent(arguments) => Ok(scripted_agent::run(app, &arguments)),
+        Command::Pool(arguments) => pool::run(app, &arguments),
+        Command::Profile(arguments) => profile::run(app, arguments),
+        Command::Project(arguments) => project::run(app, &arguments),
         Command::Providers(arguments) => providers::run(app, &arguments),
         Command::Version(arguments) => version::run(app, arguments),
     }

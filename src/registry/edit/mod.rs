@@ -19,7 +19,6 @@ use crate::error::{Error, Result, code};
 use crate::id::ProviderKind;
 use crate::store::lock::{Guard, Locks, Mode, Name};
 use crate::store::replace::{Durability, replace};
-use crate::sys::shell;
 
 impl From<Stuck> for Error {
     fn from(stuck: Stuck) -> Self {
@@ -146,19 +145,4 @@ fn refused(invalid: &Invalid) -> Error {
     )
     .hint("agent-fleet config list")
     .detail("diagnostics", file::to_json(&diagnostics))
-}
-
-/// A note on keys that have no effect, one line each, for people.
-pub fn note(context: &Context, notes: &[Diagnostic]) -> Option<String> {
-    let path = shell::quote(context.roots.config.as_str());
-    let lines: Vec<String> = notes
-        .iter()
-        .map(|found| {
-            format!(
-                "note: {path}:{}:{}: {}",
-                found.line, found.column, found.message
-            )
-        })
-        .collect();
-    (!lines.is_empty()).then(|| lines.join("\n"))
 }

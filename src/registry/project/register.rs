@@ -135,7 +135,7 @@ fn maintain(
 fn answer(changed: Changed<()>, provider: Option<ProviderKind>) -> Changed<ProjectList> {
     Changed {
         answer: match provider {
-            Some(provider) => ProjectList::One(self::of(&changed.registry, provider)),
+            Some(provider) => ProjectList::One(of(&changed.registry, provider)),
             None => list(&changed.registry, None),
         },
         registry: changed.registry,

@@ -1,0 +1,34 @@
+//! `agent-fleet init`.
+
+use super::{App, Outcome};
+use crate::error::Result;
+use crate::id::ProviderKind;
+use crate::registry::init::{self, Counts};
+
+/// Finds the installed CLIs, pins their native binaries and writes the first registry. An existing registry
+/// is never overwritten.
+#[derive(Debug, clap::Args)]
+pub(super) struct InitArguments {
+    /// Profiles of Claude Code to make
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=100))]
+    claude: u32,
+    /// Profiles of Codex to make
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=100))]
+    codex: u32,
+    /// Profiles of the built-in scripted provider to make, for trying things
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=100))]
+    scripted: u32,
+}
+
+pub(super) fn run(app: &App, arguments: &InitArguments) -> Result<Outcome> {
+    let counts = Counts(
+        [
+            (ProviderKind::Claude, arguments.claude),
+            (ProviderKind::Codex, arguments.codex),
+            (ProviderKind::Scripted, arguments.scripted),
+        ]
+        .into_iter()
+        .collect(),
+    );
+    app.view(&init::init(&app.context, &counts)?)
+}

@@ -1,0 +1,47 @@
+//! `agent-fleet profile add PROFILE --provider P`.
+
+use std::path::PathBuf;
+
+use super::policy::WantedArguments;
+use super::{App, Outcome, answer};
+use crate::error::Result;
+use crate::id::{ProfileId, ProviderKind};
+use crate::registry::profiles::{self, Addition, Home};
+use crate::registry::project;
+
+#[derive(Debug, clap::Args)]
+pub(super) struct AddArguments {
+    /// Its id: letters, digits, `.`, `_` and `-`; never an e-mail address
+    #[arg(value_name = "PROFILE")]
+    id: ProfileId,
+    /// Its provider: claude, codex or scripted
+    #[arg(long)]
+    provider: ProviderKind,
+    /// Its home; below the share root when absent
+    #[arg(long, value_name = "DIR")]
+    home: Option<PathBuf>,
+    /// Take a home that holds a login already; it stays where it is
+    #[arg(long)]
+    in_place: bool,
+    #[command(flatten)]
+    wanted: WantedArguments,
+}
+
+pub(super) fn run(app: &App, arguments: AddArguments) -> Result<Outcome> {
+    let home = arguments
+        .home
+        .map(|home| project::absolute(&app.context, &home))
+        .transpose()?;
+    let addition = Addition {
+        id: arguments.id,
+        provider: arguments.provider,
+        home,
+        state: if arguments.in_place {
+            Home::InPlace
+        } else {
+            Home::New
+        },
+        wanted: arguments.wanted.into(),
+    };
+    answer(app, &profiles::add(&app.context, &addition)?)
+}

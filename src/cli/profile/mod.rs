@@ -1,0 +1,67 @@
+//! `agent-fleet profile …`: one file per verb.
+
+mod add;
+mod drain;
+mod enable;
+mod list;
+mod policy;
+mod remove;
+
+use super::{App, Outcome};
+use crate::contract::profile::Profile;
+use crate::error::Result;
+use crate::id::ProfileId;
+use crate::registry::edit::Changed;
+use crate::registry::schema;
+
+#[derive(Debug, clap::Args)]
+pub(super) struct ProfileArguments {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Verb {
+    /// Add a profile, disabled
+    Add(add::AddArguments),
+    /// Take a profile out of routing; work that runs goes on
+    Disable(Which),
+    /// Take no new leases on a profile, keeping it enabled
+    Drain(drain::DrainArguments),
+    /// Put a profile into routing, or say what is in the way
+    Enable(Which),
+    /// List the profiles
+    List,
+    /// Change what a profile may be used for, and how much
+    Policy(policy::PolicyArguments),
+    /// Take a profile out of the registry; its login is never deleted
+    Remove(Which),
+    /// End a drain
+    Undrain(Which),
+}
+
+#[derive(Debug, clap::Args)]
+struct Which {
+    /// Which profile
+    #[arg(value_name = "PROFILE")]
+    id: ProfileId,
+}
+
+pub(super) fn run(app: &App, arguments: ProfileArguments) -> Result<Outcome> {
+    match arguments.verb {
+        Verb::Add(arguments) => add::run(app, arguments),
+        Verb::Disable(which) => enable::disable(app, &which.id),
+        Verb::Drain(arguments) => drain::drain(app, &arguments),
+        Verb::Enable(which) => enable::enable(app, &which.id),
+        Verb::List => list::run(app),
+        Verb::Policy(arguments) => policy::run(app, arguments),
+        Verb::Remove(which) => remove::run(app, &which.id),
+        Verb::Undrain(which) => drain::undrain(app, &which.id),
+    }
+}
+
+/// The answer of a command that changed one profile.
+fn answer(app: &App, changed: &Changed<schema::Profile>) -> Result<Outcome> {
+    app.notes(&changed.notes);
+    app.view(&Profile::from(&changed.answer))
+}
