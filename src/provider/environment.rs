@@ -30,6 +30,7 @@ pub const PREFIXES: &[(&str, &str)] = &[
     ("CODEX_", "logins, hosts and sessions of Codex"),
     ("DYLD_", "loads code into the provider"),
     ("OPENAI_", "logins and hosts of Codex"),
+    ("SCRIPTED_", "login and home of the scripted provider"),
 ];
 
 /// Single names that go, each with the reason.

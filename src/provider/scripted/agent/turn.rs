@@ -61,7 +61,7 @@ impl Failure {
         let until = resets_at.map_or(String::new(), |at| format!(", resets at {at}"));
         let (error, limit, text) = match limit {
             Limit::Quota => ("rate_limit", "quota", "usage limit reached"),
-            Limit::Rate => ("rate_limit", "rate", "too many requests"),
+            Limit::Rate => ("overloaded", "rate", "too many requests"),
             Limit::Billing => ("billing_error", "billing", "payment is due"),
             Limit::Auth => ("authentication_failed", "auth", "the login is not accepted"),
         };
