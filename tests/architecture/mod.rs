@@ -33,7 +33,7 @@ const LAYERS: &[(&str, &str, &[&str])] = &[
     (
         "work",
         "what is decided and done",
-        &["choose", "lease", "worker"],
+        &["choose", "home", "lease", "worker"],
     ),
     ("face", "what people and programs see", &["cli", "render"]),
 ];
@@ -68,7 +68,6 @@ const PURE: &[&str] = &[
     "provider::*::grammar",
     "provider::*::limits",
     "provider::*::rollout",
-    "provider::*::transcript",
     "quota::cooldown",
     "quota::headroom",
     "quota::window",
