@@ -15,7 +15,7 @@
 //! | [`contract`] | the versioned public JSON: types without behaviour, and their JSON Schema |
 //! | [`env`] | everything the program takes from the world around it, captured once |
 //! | [`error`] | the one error that leaves the program: code, class, sentence, next command |
-//! | [`home`] | what homes and hooks call: the stable path of this program |
+//! | [`home`] | making homes ready for workers; the stable path of this program |
 //! | [`id`] | names that pass through every layer, checked once at the edge |
 //! | [`identity`] | which account is behind a login, and which accounts may not be used |
 //! | [`lease`] | who holds which slot: the table, the witness, grants and their end |
