@@ -15,6 +15,7 @@
 //! | [`contract`] | the versioned public JSON: types without behaviour, and their JSON Schema |
 //! | [`env`] | everything the program takes from the world around it, captured once |
 //! | [`error`] | the one error that leaves the program: code, class, sentence, next command |
+//! | [`home`] | making homes ready for workers; the stable path of this program |
 //! | [`id`] | names that pass through every layer, checked once at the edge |
 //! | [`identity`] | which account is behind a login, and which accounts may not be used |
 //! | [`lease`] | who holds which slot: the table, the witness, grants and their end |
@@ -36,7 +37,7 @@
 //! |---|---|
 //! | `config/accounts.toml` | [`registry`] |
 //! | `share/accounts/<provider>/<profile>/` | the provider's CLI; our entries in it: [`provider`] |
-//! | `share/bin/agent-fleet` | [`provider::home`] |
+//! | `share/bin/agent-fleet` | [`home::program`] |
 //! | `state/install.json` | [`registry::install`] |
 //! | `state/profiles/<profile>.json` | [`snapshot::durable`] |
 //! | `state/snapshot/registry` | [`snapshot::registry`] |

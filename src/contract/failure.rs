@@ -23,7 +23,7 @@ pub struct Failure {
     /// Facts for programs; which ones depends on the code.
     pub details: Map<String, Value>,
     /// When trying again may work.
-    #[schemars(with = "Option<String>")]
+    #[schemars(with = "Option<String>", extend("format" = "date-time"))]
     pub retry_at: Option<Timestamp>,
 }
 

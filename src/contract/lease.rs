@@ -54,13 +54,13 @@ pub struct Lease {
     /// Labels given to exec.
     pub labels: BTreeMap<String, String>,
     /// When it was granted.
-    #[schemars(with = "String")]
+    #[schemars(with = "String", extend("format" = "date-time"))]
     pub created_at: Timestamp,
     /// When a reservation ends.
-    #[schemars(with = "Option<String>")]
+    #[schemars(with = "Option<String>", extend("format" = "date-time"))]
     pub expires_at: Option<Timestamp>,
     /// When it was bound to its process.
-    #[schemars(with = "Option<String>")]
+    #[schemars(with = "Option<String>", extend("format" = "date-time"))]
     pub bound_at: Option<Timestamp>,
     /// Whether the holder lives.
     pub verdict: Verdict,

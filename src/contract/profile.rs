@@ -94,7 +94,7 @@ pub struct Routeability {
     /// Stable reason word: `fresh`, `stale`, `presumed`, or what is in the way.
     pub reason: String,
     /// When that may have passed.
-    #[schemars(with = "Option<String>")]
+    #[schemars(with = "Option<String>", extend("format" = "date-time"))]
     pub retry_at: Option<Timestamp>,
 }
 
@@ -104,10 +104,10 @@ pub struct Note {
     /// In the person's or the program's words.
     pub reason: String,
     /// When it was set.
-    #[schemars(with = "String")]
+    #[schemars(with = "String", extend("format" = "date-time"))]
     pub at: Timestamp,
     /// When it ends by itself.
-    #[schemars(with = "Option<String>")]
+    #[schemars(with = "Option<String>", extend("format" = "date-time"))]
     pub until: Option<Timestamp>,
 }
 
@@ -134,6 +134,6 @@ pub struct ProfileStatus {
     /// What choose would say.
     pub routeability: Routeability,
     /// When the login itself ends.
-    #[schemars(with = "Option<String>")]
+    #[schemars(with = "Option<String>", extend("format" = "date-time"))]
     pub login_expires_at: Option<Timestamp>,
 }

@@ -39,19 +39,19 @@ pub struct Quota {
     /// Who proved the account.
     pub identity_source: Option<String>,
     /// When the account was proved.
-    #[schemars(with = "Option<String>")]
+    #[schemars(with = "Option<String>", extend("format" = "date-time"))]
     pub verified_at: Option<Timestamp>,
     /// True when the proof holds for the login in the home now.
     pub verified_recent: bool,
     /// Age of the proof.
     pub verification_age_seconds: Option<u64>,
     /// When the reading was taken.
-    #[schemars(with = "Option<String>")]
+    #[schemars(with = "Option<String>", extend("format" = "date-time"))]
     pub refreshed_at: Option<Timestamp>,
     /// Who took the reading.
     pub source: Option<String>,
     /// Earliest next fetch.
-    #[schemars(with = "Option<String>")]
+    #[schemars(with = "Option<String>", extend("format" = "date-time"))]
     pub next_poll_at: Option<Timestamp>,
     /// The windows.
     pub windows: Vec<Window>,
@@ -69,7 +69,7 @@ pub struct Window {
     /// 0 to 100.
     pub remaining_percent: f64,
     /// When it becomes full again.
-    #[schemars(with = "Option<String>")]
+    #[schemars(with = "Option<String>", extend("format" = "date-time"))]
     pub resets_at: Option<Timestamp>,
     /// True when it has reset since it was read and counts as full.
     pub presumed: bool,

@@ -28,7 +28,7 @@ pub struct Identity {
     /// 64 hex digits.
     pub fingerprint: String,
     /// When the server named it.
-    #[schemars(with = "String")]
+    #[schemars(with = "String", extend("format" = "date-time"))]
     pub proved_at: Timestamp,
     /// Who asked.
     pub source: String,
@@ -52,7 +52,7 @@ pub struct Explanation {
     /// Age of its reading.
     pub reading_age_seconds: Option<u64>,
     /// When its reason may have passed.
-    #[schemars(with = "Option<String>")]
+    #[schemars(with = "Option<String>", extend("format" = "date-time"))]
     pub retry_at: Option<Timestamp>,
 }
 

@@ -28,7 +28,7 @@ pub struct Session {
     /// Counts the events that moved the mapping forward.
     pub session_event_seq: u64,
     /// When it was last moved.
-    #[schemars(with = "String")]
+    #[schemars(with = "String", extend("format" = "date-time"))]
     pub updated_at: Timestamp,
 }
 

@@ -71,7 +71,7 @@ fn read(path: &Path) -> Source {
     ) {
         module.pop();
     }
-    let code = if module.last().is_some_and(|name| name == "tests") {
+    let code = if is_test(&module) {
         String::new()
     } else {
         without_tests(&blank(&text)).to_owned()
@@ -84,9 +84,19 @@ fn read(path: &Path) -> Source {
     }
 }
 
+/// Whether a file holds unit tests only: `tests.rs`, `grammar_tests.rs`, `grammar_properties.rs`.
+pub(crate) fn is_test(module: &[String]) -> bool {
+    module.last().is_some_and(|name| {
+        name == "tests" || name.ends_with("_tests") || name.ends_with("_properties")
+    })
+}
+
 /// Unit tests stand at the end of a file, so everything from there on is theirs.
 fn without_tests(code: &str) -> &str {
-    code.find("#[cfg(test)]\nmod ")
+    ["#[cfg(test)]\nmod ", "#[cfg(test)]\n#[path"]
+        .iter()
+        .filter_map(|mark| code.find(mark))
+        .min()
         .map_or(code, |start| &code[..start])
 }
 

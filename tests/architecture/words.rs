@@ -17,7 +17,6 @@ const FORBIDDEN: &[(&str, &str, &str)] = &[
     ),
     ("shared/", "design", "say it here: the tree stands alone"),
     ("shared/", "facts", "say it here: the tree stands alone"),
-    ("sub", "agent", "the tree must not know how it was written"),
     (
         "issues ",
         "show",

@@ -53,8 +53,8 @@ fn refused(words: &[&str]) -> String {
 fn facts(conversation: Conversation) -> LaunchFacts {
     LaunchFacts {
         home: "/homes/one".into(),
-        workspace: "/work/tree".into(),
-        project: "/work/tree".into(),
+        workspace: "/srv/tree".into(),
+        project: "/srv/tree".into(),
         conversation,
         program: "/share/bin/agent-fleet".into(),
     }

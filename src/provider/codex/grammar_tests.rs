@@ -44,8 +44,8 @@ fn refused(words: &[&str]) -> String {
 fn facts(conversation: Conversation) -> LaunchFacts {
     LaunchFacts {
         home: "/homes/one".into(),
-        workspace: "/work/tree".into(),
-        project: "/work/tree".into(),
+        workspace: "/srv/tree".into(),
+        project: "/srv/tree".into(),
         conversation,
         program: "/share/bin/agent-fleet".into(),
     }
@@ -271,7 +271,7 @@ fn the_command_line_has_the_order_that_codex_wants() {
         "-c",
         "features.hooks=true",
         "-c",
-        "projects={\"/work/tree\"={trust_level=\"trusted\"}}",
+        "projects={\"/srv/tree\"={trust_level=\"trusted\"}}",
     ];
     let headless = line(&["-s", "read-only", "exec"], &new());
     assert_eq!(
@@ -299,7 +299,7 @@ fn the_command_line_has_the_order_that_codex_wants() {
 #[test]
 fn hook_trust_and_the_worktree_travel_in_argv() {
     let mut facts = new();
-    facts.workspace = "/work/other \"tree\"".into();
+    facts.workspace = "/srv/other \"tree\"".into();
     let trust = [(
         "/homes/one/hooks.json:stop:0:0".to_owned(),
         "sha256:00".to_owned(),
@@ -308,8 +308,8 @@ fn hook_trust_and_the_worktree_travel_in_argv() {
     assert_eq!(
         line[8..],
         os(&[
-            "projects={\"/work/tree\"={trust_level=\"trusted\"},\
-             \"/work/other \\\"tree\\\"\"={trust_level=\"trusted\"}}",
+            "projects={\"/srv/tree\"={trust_level=\"trusted\"},\
+             \"/srv/other \\\"tree\\\"\"={trust_level=\"trusted\"}}",
             "-c",
             "hooks.state={\"/homes/one/hooks.json:stop:0:0\"={trusted_hash=\"sha256:00\"}}",
         ])
