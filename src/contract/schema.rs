@@ -6,10 +6,8 @@ use serde_json::{Map, Value, json};
 
 use super::document::{Contract, Version};
 use super::failure::Failure;
-use super::lease::LeaseList;
 use super::lease::{LeaseList, LeaseReleased};
 use super::profile::{Drained, Profile, ProfileList, ProfileStatus, Removed};
-use super::profile::{Profile, ProfileList, ProfileStatus, Removed};
 use super::provider::ProviderList;
 use super::quota::QuotaList;
 use super::registry::{Initialised, PoolList, ProjectList, Setting, SettingList};
