@@ -2,9 +2,11 @@
 
 use jiff::Timestamp;
 
-use crate::error::{Code, code};
+use crate::error::{Code, Error, Result, code};
 use crate::id::{PoolId, ProfileId, ProviderKind};
-use crate::registry::schema::{Profile, SafetyPolicy, Settings, StaleReadings, Unmeasured};
+use crate::registry::schema::{
+    Profile, Registry, SafetyPolicy, Settings, StaleReadings, Unmeasured,
+};
 use crate::snapshot::profile::ProfileState;
 
 /// What the caller asked for.
@@ -18,6 +20,36 @@ pub struct Asked {
     pub profile: Option<ProfileId>,
     /// What the reserve means here.
     pub reserve: Reserve,
+}
+
+impl Asked {
+    /// A profile that the caller names, in the pool it names or else the profile's first.
+    pub fn explicit(
+        registry: &Registry,
+        profile: &ProfileId,
+        pool: Option<PoolId>,
+    ) -> Result<Self> {
+        let entry = registry.profile(profile)?;
+        let pool = match pool.or_else(|| entry.pools.first().cloned()) {
+            Some(pool) => pool,
+            None => {
+                return Err(
+                    Error::new(code::POLICY, format!("profile `{profile}` is in no pool")).hint(
+                        format!(
+                            "agent-fleet profile policy {profile} --pool {}-crew",
+                            entry.provider
+                        ),
+                    ),
+                );
+            }
+        };
+        Ok(Self {
+            pool,
+            provider: None,
+            profile: Some(profile.clone()),
+            reserve: Reserve::Keep,
+        })
+    }
 }
 
 /// Whether headroom must stay above the reserve.
@@ -82,8 +114,6 @@ pub struct Facts<'a> {
     pub reading_age: Option<u64>,
     /// Whether the workspace is registered for its provider.
     pub trusted: bool,
-    /// Whether an enrollment of its provider is unfinished.
-    pub transaction_pending: bool,
     /// Found wanting when it was about to be granted: code and sentence.
     pub rejected: Option<(Code, String)>,
 }
@@ -158,9 +188,6 @@ pub fn eligibility_if_enabled(
     }
     if let Some((code, _)) = &facts.rejected {
         return refused(*code);
-    }
-    if facts.transaction_pending {
-        return refused(code::TRANSACTION_PENDING);
     }
     if state.durable.quarantine.is_some() {
         return refused(code::IDENTITY_CHANGED);
@@ -294,7 +321,6 @@ pub(super) mod tests {
             resets_at: None,
             reading_age: Some(1),
             trusted: true,
-            transaction_pending: false,
             rejected: None,
         }
     }
@@ -369,7 +395,7 @@ pub(super) mod tests {
                         reason: "quota".into(),
                         until,
                         since: now(),
-                    })
+                    });
                 },
                 Quota::Fresh { headroom: 90.0 },
                 &Settings::default(),

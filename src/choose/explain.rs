@@ -75,7 +75,6 @@ fn phrase(code: Code) -> &'static str {
         "workspace_untrusted" => {
             "may not work there: the workspace is not a registered project of its provider"
         }
-        "transaction_pending" => "waits for an unfinished enrollment of its provider",
         "identity_changed" => {
             "is quarantined: its home holds another account than before (identity_changed)"
         }

@@ -4,6 +4,8 @@
 //! step. Selection starts no provider process, and uses the network only to renew a proof or an aged
 //! reading that it needs.
 
+pub mod apply;
 pub mod candidate;
 pub mod explain;
 pub mod rank;
+pub mod survey;

@@ -1,13 +1,20 @@
 //! `agent-fleet lease …`.
 
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
 use clap::Subcommand;
 
+use super::choose::Terms;
 use super::{App, Outcome};
-use crate::clock::ROUTINE;
+use crate::choose::apply::{self, Purpose, Request};
+use crate::choose::candidate::Asked;
 use crate::contract::lease::{LeaseList, LeaseReleased};
+use crate::contract::selection::DecisionReason;
 use crate::error::Result;
-use crate::id::Task;
-use crate::lease::{Force, LeaseStore as _, TableStore};
+use crate::id::{PoolId, ProfileId, Task};
+use crate::lease::{Force, LeaseStore as _};
+use crate::worker::conversation;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct LeaseArguments {
@@ -17,10 +24,42 @@ pub(super) struct LeaseArguments {
 
 #[derive(Debug, Subcommand)]
 enum LeaseCommand {
+    /// Reserve a named profile for a task
+    Acquire(AcquireArguments),
+    /// Choose the best profile of a pool and reserve it for a task
+    Choose(Terms),
     /// Show every lease and whether its holder lives
     List(ListArguments),
+    /// Reserve the profile that holds a task's conversation, to resume it in another process
+    Recover(RecoverArguments),
     /// End a task's lease
     Release(ReleaseArguments),
+}
+
+#[derive(Debug, clap::Args)]
+struct AcquireArguments {
+    /// The profile
+    #[arg(long)]
+    profile: ProfileId,
+    /// Pool the lease is counted in; default the profile's first
+    #[arg(long)]
+    pool: Option<PoolId>,
+    /// Name of the piece of work
+    #[arg(long)]
+    task: Task,
+    /// Root of the git worktree to work in
+    #[arg(long, value_name = "PATH")]
+    workspace: PathBuf,
+}
+
+#[derive(Debug, clap::Args)]
+struct RecoverArguments {
+    /// Name of the piece of work
+    #[arg(long)]
+    task: Task,
+    /// Root of the git worktree it works in
+    #[arg(long, value_name = "PATH")]
+    workspace: PathBuf,
 }
 
 #[derive(Debug, clap::Args)]
@@ -42,17 +81,51 @@ struct ReleaseArguments {
 
 pub(super) fn run(app: &App, arguments: LeaseArguments) -> Result<Outcome> {
     match arguments.command {
+        LeaseCommand::Acquire(arguments) => acquire(app, arguments),
+        LeaseCommand::Choose(terms) => reserve(app, &terms.request()),
+        LeaseCommand::Recover(arguments) => recover(app, &arguments),
         LeaseCommand::List(ListArguments {}) => list(app),
         LeaseCommand::Release(arguments) => release(app, &arguments),
     }
 }
 
-fn store(app: &App) -> Result<TableStore> {
-    TableStore::open(&app.context, app.context.clock.deadline(ROUTINE))
+fn reserve(app: &App, request: &Request) -> Result<Outcome> {
+    let store = app.store()?;
+    let selected = apply::select(
+        &app.context,
+        &store,
+        request,
+        Purpose::Reserve,
+        &BTreeMap::new(),
+    )?;
+    app.view(&selected.selection)
+}
+
+fn acquire(app: &App, arguments: AcquireArguments) -> Result<Outcome> {
+    let registry = crate::snapshot::registry::load(&app.context)?;
+    let asked = Asked::explicit(&registry, &arguments.profile, arguments.pool)?;
+    let reason = DecisionReason::Explicit;
+    reserve(
+        app,
+        &Request {
+            task: arguments.task,
+            workspace: arguments.workspace,
+            asked,
+            reason,
+        },
+    )
+}
+
+fn recover(app: &App, arguments: &RecoverArguments) -> Result<Outcome> {
+    let registry = crate::snapshot::registry::load(&app.context)?;
+    let store = app.store()?;
+    let recorded = conversation::recorded(&app.context, &registry, &arguments.task)?;
+    let request = recorded.recovery(&store, &arguments.workspace)?;
+    reserve(app, &request)
 }
 
 fn list(app: &App) -> Result<Outcome> {
-    let listing = store(app)?.list()?;
+    let listing = app.store()?.list()?;
     app.view(&LeaseList {
         leases: listing.leases,
         damaged: listing.damaged,
@@ -60,7 +133,7 @@ fn list(app: &App) -> Result<Outcome> {
 }
 
 fn release(app: &App, arguments: &ReleaseArguments) -> Result<Outcome> {
-    let store = store(app)?;
+    let store = app.store()?;
     let force = if arguments.force {
         Force::Yes
     } else {

@@ -6,11 +6,13 @@
 //! panic into an error.
 
 mod bug;
+mod choose;
 mod completions;
 mod config;
 mod contract;
 mod format;
 mod init;
+mod launch;
 mod lease;
 mod man;
 mod output;
@@ -28,8 +30,10 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory as _, Parser, Subcommand, ValueEnum};
 
+use crate::clock::ROUTINE;
 use crate::env::{Context, World};
-use crate::error::Result;
+use crate::error::{Error, Result};
+use crate::lease::TableStore;
 use crate::registry::validate::Diagnostic;
 use crate::render::{Format, View};
 use output::Output;
@@ -120,18 +124,26 @@ enum ExitCodes {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Show which profile would be chosen, and why not the others
+    Choose(choose::ChooseArguments),
     /// Print the completion script of a shell
     Completions(completions::CompletionsArguments),
     /// Read and change the settings of the registry
     Config(config::ConfigArguments),
     /// Print what programs may rely on: formats, fields, commands, or the JSON Schema
     Contract(contract::ContractArguments),
+    /// Lease one profile and become the provider's CLI on it
+    Exec(launch::ExecArguments),
+    /// Print the manual page of the program or of one command
+    Man(man::ManArguments),
+    /// Continue a task's conversation under the profile that holds it
+    Resume(launch::ResumeArguments),
+    /// Start a worker here, for a person at a terminal
+    Run(launch::RunArguments),
     /// Write the first registry: installed CLIs pinned, profiles to log in to
     Init(init::InitArguments),
     /// Who holds which slot
     Lease(lease::LeaseArguments),
-    /// Print the manual page of the program or of one command
-    Man(man::ManArguments),
     /// See which profiles callers can ask for together
     Pool(pool::PoolArguments),
     /// Manage the profiles: one account each, with its own home
@@ -156,6 +168,8 @@ pub(crate) enum Outcome {
     Text(String),
     /// Everything was said already; this is the exit status.
     Done(u8),
+    /// A refusal with an exit status of the caller's choice.
+    Refused(Error, u8),
 }
 
 /// What every command gets.
@@ -185,6 +199,11 @@ impl App {
         answer: &T,
     ) -> Result<Outcome> {
         View::new(answer, self.context.clock.now(), self.format).map(Outcome::View)
+    }
+
+    /// The lease store; its locks are waited for as long as a routine verb may take.
+    pub(crate) fn store(&self) -> Result<TableStore> {
+        TableStore::open(&self.context, self.context.clock.deadline(ROUTINE))
     }
 
     /// Tells the person on stderr which keys of the registry have no effect.
@@ -235,12 +254,16 @@ pub fn run(world: &World) -> ExitCode {
 
 fn dispatch(app: &App, command: Command) -> Result<Outcome> {
     match command {
+        Command::Choose(arguments) => choose::run(app, arguments),
         Command::Completions(arguments) => completions::run(&arguments),
         Command::Config(arguments) => config::run(app, &arguments),
         Command::Contract(arguments) => contract::run(app, &arguments),
+        Command::Exec(arguments) => launch::exec(app, arguments),
         Command::Init(arguments) => init::run(app, &arguments),
         Command::Lease(arguments) => lease::run(app, arguments),
         Command::Man(arguments) => man::run(&arguments),
+        Command::Resume(arguments) => launch::resume(app, arguments),
+        Command::Run(arguments) => launch::run(app, arguments),
         Command::ScriptedAgent(arguments) => Ok(scripted_agent::run(app, &arguments)),
         Command::Pool(arguments) => pool::run(app, &arguments),
         Command::Profile(arguments) => profile::run(app, arguments),

@@ -60,6 +60,10 @@ impl Output {
             Outcome::View(view) => say(view.text()).map(|()| 0),
             Outcome::Text(text) => say(&text).map(|()| 0),
             Outcome::Done(status) => Ok(status),
+            Outcome::Refused(error, status) => {
+                self.say_error(&error);
+                Ok(status)
+            }
         });
         match said {
             Ok(status) => ExitCode::from(status),
@@ -69,13 +73,17 @@ impl Output {
 
     /// Says an error: to people on stderr, to programs on stdout.
     pub(super) fn fail(&self, error: &Error) -> ExitCode {
+        self.say_error(error);
+        ExitCode::from(status(error, self.by_class))
+    }
+
+    fn say_error(&self, error: &Error) {
         let text = render::error_text(error, self.now, self.format, self.detail);
         match self.format {
             // Nobody may be listening.
             Format::Human => drop(write!(anstream::stderr(), "{text}")),
             Format::Json | Format::Toon => drop(say(&text)),
         }
-        ExitCode::from(status(error, self.by_class))
     }
 }
 

@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::document::{Contract, Version};
 use super::failure::Failure;
+use super::launch::Validated;
 use super::lease::{LeaseList, LeaseReleased};
 use super::profile::{Drained, Profile, ProfileList, ProfileStatus, Removed};
 use super::provider::ProviderList;
@@ -27,6 +28,7 @@ const ANSWERS: &[(&str, Define)] = &[
     ("config list", define::<SettingList>),
     ("config set", define::<Setting>),
     ("contract", define::<Contract>),
+    ("exec --validate-only", define::<Validated>),
     ("init", define::<Initialised>),
     ("lease acquire", define::<Selection>),
     ("lease choose", define::<Selection>),

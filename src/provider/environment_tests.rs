@@ -1,3 +1,5 @@
+//! What reaches a worker and what does not.
+
 use std::ffi::{OsStr, OsString};
 
 use super::{EXCEPTIONS, MINIMAL, NAMES, PREFIXES, reason, scrubbed_names, worker};

@@ -203,6 +203,8 @@ pub struct LaunchFacts {
     pub project: Utf8PathBuf,
     /// Which conversation.
     pub conversation: Conversation,
+    /// The provider's native binary.
+    pub binary: Utf8PathBuf,
     /// Stable path of this program, which hooks call.
     pub program: Utf8PathBuf,
 }
@@ -248,6 +250,15 @@ pub struct HomePlan<'a> {
     pub program: &'a Utf8Path,
     /// A task that holds a live lease of the profile now: files that a running worker reads stay as they are.
     pub occupied: Option<&'a str>,
+}
+
+/// The provider of a kind.
+pub fn of(kind: ProviderKind) -> &'static dyn Provider {
+    match kind {
+        ProviderKind::Claude => &claude::Claude,
+        ProviderKind::Codex => &codex::Codex,
+        ProviderKind::Scripted => &scripted::Scripted,
+    }
 }
 
 /// A service and its CLI.

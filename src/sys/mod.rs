@@ -8,3 +8,4 @@ pub mod filesystem;
 pub mod process;
 pub mod shell;
 pub mod spawn;
+pub mod user;

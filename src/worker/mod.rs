@@ -1,8 +1,12 @@
 //! Running a worker on its leased account: launch, start gate, receipts, and what it reports from inside.
 
 pub mod ancestry;
+mod checks;
+pub mod conversation;
 pub mod gate;
+pub mod here;
 pub mod hook;
 pub mod identity;
+pub mod launch;
 pub mod receipt;
 pub mod statusline;

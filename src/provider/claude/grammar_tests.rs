@@ -52,6 +52,7 @@ fn refused(words: &[&str]) -> String {
 
 fn facts(conversation: Conversation) -> LaunchFacts {
     LaunchFacts {
+        binary: "/opt/provider".into(),
         home: "/homes/one".into(),
         workspace: "/srv/tree".into(),
         project: "/srv/tree".into(),

@@ -13,10 +13,21 @@ pub mod overlay;
 pub mod overrides;
 pub(crate) mod usage;
 
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use camino::Utf8Path;
+
 use super::http::Client;
-use super::{FetchError, Fetched, Login, Want};
+use super::{
+    ArgumentRefused, FetchError, Fetched, HomePlan, Invocation, LaunchFacts, Login, LoginError,
+    NotReady, Override, Provider, Want,
+};
 use crate::clock::Deadline;
 use crate::env::Context;
+use crate::error::Result;
+use crate::id::ProviderKind;
+use crate::registry::schema::ProviderSettings;
 
 /// Where Claude's accounts are asked about.
 const HOST: &str = "api.anthropic.com";
@@ -45,4 +56,83 @@ pub(crate) fn fetch(context: &Context, login: &Login, want: Want, deadline: &Dea
         }
     };
     Fetched { identity, usage }
+}
+
+/// Claude Code and its service.
+#[derive(Clone, Copy, Debug)]
+pub struct Claude;
+
+impl Provider for Claude {
+    fn kind(&self) -> ProviderKind {
+        ProviderKind::Claude
+    }
+
+    fn home_variable(&self) -> &'static str {
+        "CLAUDE_CONFIG_DIR"
+    }
+
+    fn default_home(&self) -> &'static str {
+        ".claude"
+    }
+
+    fn credential_file(&self) -> &'static str {
+        login::FILE
+    }
+
+    fn default_concurrency(&self) -> u32 {
+        2
+    }
+
+    fn parse_login(&self, bytes: &[u8]) -> Result<Login, LoginError> {
+        login::parse(bytes)
+    }
+
+    fn fetch(
+        &self,
+        context: &Context,
+        _: &ProviderSettings,
+        login: &Login,
+        want: Want,
+        deadline: &Deadline,
+    ) -> Fetched {
+        fetch(context, login, want, deadline)
+    }
+
+    fn parse_arguments(
+        &self,
+        arguments: &[OsString],
+        settings: &ProviderSettings,
+    ) -> Result<Invocation, ArgumentRefused> {
+        grammar::parse(arguments, &settings.worker_options)
+    }
+
+    fn command_line(
+        &self,
+        context: &Context,
+        invocation: &Invocation,
+        facts: &LaunchFacts,
+    ) -> Result<Vec<OsString>> {
+        let overlay = overlay::overlay(&facts.home, &context.variables);
+        Ok(grammar::command_line(invocation, facts, &overlay))
+    }
+
+    fn environment(&self, facts: &LaunchFacts) -> Vec<(OsString, OsString)> {
+        environment::variables(facts)
+    }
+
+    fn provision(&self, plan: &HomePlan<'_>) -> Result<Vec<String>> {
+        home::provision(plan)
+    }
+
+    fn readiness(&self, plan: &HomePlan<'_>) -> Result<(), NotReady> {
+        home::readiness(plan)
+    }
+
+    fn overrides(&self, home: &Utf8Path, workspace: &Utf8Path) -> Vec<Override> {
+        overrides::overrides(home, workspace)
+    }
+
+    fn transcript(&self, home: &Utf8Path, workspace: &Utf8Path, session: &str) -> Option<PathBuf> {
+        conversation::path(home, workspace, session)
+    }
 }

@@ -1,3 +1,5 @@
+//! The grammar against a parser of the same kind as the CLI's own.
+
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 

@@ -12,10 +12,21 @@ pub mod overrides;
 pub mod trust;
 pub(crate) mod usage;
 
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use camino::Utf8Path;
+
 use super::http::Client;
-use super::{FetchError, Fetched, Login, Want};
+use super::{
+    ArgumentRefused, FetchError, Fetched, HomePlan, Invocation, LaunchFacts, Login, LoginError,
+    NotReady, Override, Provider, Want,
+};
 use crate::clock::Deadline;
 use crate::env::Context;
+use crate::error::Result;
+use crate::id::ProviderKind;
+use crate::registry::schema::ProviderSettings;
 
 /// Where Codex's accounts are asked about.
 const HOST: &str = "chatgpt.com";
@@ -38,5 +49,89 @@ pub(crate) fn fetch(context: &Context, login: &Login, want: Want, deadline: &Dea
             usage: Some(usage::parse(&answer)),
         },
         Err(error) => Fetched::failed(want, &error),
+    }
+}
+
+/// Codex and its service.
+#[derive(Clone, Copy, Debug)]
+pub struct Codex;
+
+impl Provider for Codex {
+    fn kind(&self) -> ProviderKind {
+        ProviderKind::Codex
+    }
+
+    fn home_variable(&self) -> &'static str {
+        "CODEX_HOME"
+    }
+
+    fn default_home(&self) -> &'static str {
+        ".codex"
+    }
+
+    fn credential_file(&self) -> &'static str {
+        login::FILE
+    }
+
+    fn default_concurrency(&self) -> u32 {
+        3
+    }
+
+    fn parse_login(&self, bytes: &[u8]) -> Result<Login, LoginError> {
+        login::parse(bytes)
+    }
+
+    fn fetch(
+        &self,
+        context: &Context,
+        _: &ProviderSettings,
+        login: &Login,
+        want: Want,
+        deadline: &Deadline,
+    ) -> Fetched {
+        fetch(context, login, want, deadline)
+    }
+
+    fn parse_arguments(
+        &self,
+        arguments: &[OsString],
+        settings: &ProviderSettings,
+    ) -> Result<Invocation, ArgumentRefused> {
+        grammar::parse(arguments, &settings.worker_options)
+    }
+
+    fn command_line(
+        &self,
+        context: &Context,
+        invocation: &Invocation,
+        facts: &LaunchFacts,
+    ) -> Result<Vec<OsString>> {
+        let trust = trust::entries(
+            context,
+            facts.binary.as_std_path(),
+            &facts.program,
+            &facts.home,
+        )?;
+        Ok(grammar::command_line(invocation, facts, &trust)?)
+    }
+
+    fn environment(&self, facts: &LaunchFacts) -> Vec<(OsString, OsString)> {
+        environment::variables(facts)
+    }
+
+    fn provision(&self, plan: &HomePlan<'_>) -> Result<Vec<String>> {
+        home::provision(plan)
+    }
+
+    fn readiness(&self, plan: &HomePlan<'_>) -> Result<(), NotReady> {
+        home::readiness(plan)
+    }
+
+    fn overrides(&self, home: &Utf8Path, _: &Utf8Path) -> Vec<Override> {
+        overrides::overrides(home)
+    }
+
+    fn transcript(&self, home: &Utf8Path, _: &Utf8Path, session: &str) -> Option<PathBuf> {
+        conversation::path(home, session)
     }
 }

@@ -1,0 +1,355 @@
+//! Choosing for real: gather facts without locks held across the network, then one atomic step.
+//!
+//! The loop has three moves. Facts that must be renewed are fetched with no lock held. The profile that
+//! would win is examined (its credential, its home, the project's control files) outside the `leases` lock.
+//! Then the lease is granted under that lock, and only to a profile that has been examined; if another one
+//! ranks first by then, it is examined and the step is repeated.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::candidate::Asked;
+use super::explain;
+use super::rank::Candidate;
+use super::survey::{Examined, Key, Survey, key, renewal};
+use crate::clock::{Deadline, ROUTINE};
+use crate::contract::lease::Verdict;
+use crate::contract::selection::{DecisionReason, Selection};
+use crate::env::Context;
+use crate::error::{Error, Result, code};
+use crate::id::{ProfileId, ProviderKind, Task};
+use crate::lease::holder::Holder;
+use crate::lease::{self, Choice, Granted, Hold, LeaseStore, Occupancy};
+use crate::quota::refresh::{Ask, refresh};
+use crate::registry::project::Workspace;
+use crate::registry::schema::{Profile, Registry};
+use crate::store::lock::{Guard, Locks, Mode, Name};
+
+/// Who asks, for what, and where.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// For which task.
+    pub task: Task,
+    /// Where it will work, as the caller wrote it.
+    pub workspace: PathBuf,
+    /// What was asked for.
+    pub asked: Asked,
+    /// What a grant by rank is called.
+    pub reason: DecisionReason,
+}
+
+/// A granted lease with everything that the choice rested on.
+#[derive(Debug)]
+pub struct Selected {
+    /// The lease, and the witness where it is bound.
+    pub granted: Granted,
+    /// What callers are told.
+    pub selection: Selection,
+    /// The registry it was chosen by.
+    pub registry: Registry,
+    /// The leased profile.
+    pub profile: Profile,
+    /// Where the worker will work.
+    pub workspace: Workspace,
+}
+
+/// What becomes of the lease.
+#[derive(Clone, Copy, Debug)]
+pub enum Purpose {
+    /// It waits for its exec, as long as the registry says.
+    Reserve,
+    /// The calling process takes it.
+    Bind(Holder),
+}
+
+/// Chooses a profile and grants the task a lease on it.
+pub fn select(
+    context: &Context,
+    store: &dyn LeaseStore,
+    request: &Request,
+    purpose: Purpose,
+    labels: &BTreeMap<String, String>,
+) -> Result<Selected> {
+    let registry = crate::snapshot::registry::load(context)?;
+    let hold = match purpose {
+        Purpose::Reserve => Hold::Later(Duration::from_secs(registry.settings.lease_ttl_seconds)),
+        Purpose::Bind(holder) => Hold::Now(holder),
+    };
+    let mut run = Run::new(context, request, &registry);
+    loop {
+        let guards = run.hold()?;
+        let survey = run.survey()?;
+        let owned = store
+            .find(&request.task)?
+            .is_some_and(|lease| !matches!(lease.verdict, Verdict::Dead));
+        let wanted = if owned {
+            Vec::new()
+        } else {
+            run.wanted(&survey)
+        };
+        if !wanted.is_empty() {
+            drop(guards);
+            run.fetch(&wanted)?;
+            continue;
+        }
+        let terms = lease::Request {
+            task: request.task.clone(),
+            workspace: survey.workspace.path.clone(),
+            pool: Some(request.asked.pool.clone()),
+            provider: request.asked.provider,
+            profile: request.asked.profile.clone(),
+            labels: labels.clone(),
+            hold,
+        };
+        let mut unexamined = None;
+        let outcome = store.reserve(&terms, &mut |occupancy| {
+            let ranked = survey.rank(&request.asked, occupancy, &run.rejected);
+            let Some(best) = ranked.first() else {
+                return Ok(run.nothing(&survey, occupancy));
+            };
+            if !run.examined.contains(&best.profile) {
+                unexamined = Some(best.profile.clone());
+                return Err(Error::internal(
+                    "the best candidate has not been examined yet",
+                ));
+            }
+            Ok(take(best))
+        });
+        drop(guards);
+        if let Some(profile) = unexamined {
+            run.examine(&survey, &profile)?;
+            continue;
+        }
+        let granted = outcome.map_err(|error| run.refusal(&survey, error))?;
+        let (selection, profile) = run.selection(&survey, &granted)?;
+        let workspace = survey.workspace.clone();
+        return Ok(Selected {
+            granted,
+            selection,
+            registry,
+            profile,
+            workspace,
+        });
+    }
+}
+
+/// What [`select`] would do now; writes nothing to the lease table.
+pub fn preview(context: &Context, store: &dyn LeaseStore, request: &Request) -> Result<Selection> {
+    let registry = crate::snapshot::registry::load(context)?;
+    let mut run = Run::new(context, request, &registry);
+    loop {
+        let guards = run.hold()?;
+        let survey = run.survey()?;
+        drop(guards);
+        let wanted = run.wanted(&survey);
+        if !wanted.is_empty() {
+            run.fetch(&wanted)?;
+            continue;
+        }
+        let occupancy = store.occupancy()?;
+        let ranked = survey.rank(&request.asked, &occupancy, &run.rejected);
+        let Some(best) = ranked.first() else {
+            let holders = run.holders(store, &survey, &occupancy)?;
+            return Err(run.refused(&survey, &occupancy, holders));
+        };
+        if !run.examined.contains(&best.profile) {
+            run.examine(&survey, &best.profile)?;
+            continue;
+        }
+        let mut selection = survey.selection(request, &best.profile)?;
+        selection.active_lease_count = best.live;
+        selection.dry_run = true;
+        let outcomes = survey.outcomes(&request.asked, &occupancy, &run.rejected);
+        selection.explain = Some(outcomes.iter().map(explain::Outcome::row).collect());
+        return Ok(selection);
+    }
+}
+
+fn take(best: &Candidate) -> Choice {
+    Choice::Take {
+        profile: best.profile.clone(),
+        provider: best.provider,
+        cap: best.slots,
+    }
+}
+
+/// The state of one selection.
+struct Run<'a> {
+    context: &'a Context,
+    request: &'a Request,
+    deadline: Deadline,
+    registry: &'a Registry,
+    /// Profiles and anchors that were asked about already: once per selection.
+    fetched: BTreeSet<Key>,
+    /// Profiles whose proof was renewed because their login had changed.
+    renewed: BTreeSet<ProfileId>,
+    /// Profiles whose credential, home and project were looked at and found good.
+    examined: BTreeSet<ProfileId>,
+    /// Profiles found wanting on that look.
+    rejected: BTreeMap<ProfileId, (crate::error::Code, String)>,
+}
+
+impl<'a> Run<'a> {
+    fn new(context: &'a Context, request: &'a Request, registry: &'a Registry) -> Self {
+        Self {
+            context,
+            request,
+            deadline: context.clock.deadline(ROUTINE),
+            registry,
+            fetched: BTreeSet::new(),
+            renewed: BTreeSet::new(),
+            examined: BTreeSet::new(),
+            rejected: BTreeMap::new(),
+        }
+    }
+
+    fn providers(&self) -> BTreeSet<ProviderKind> {
+        let asked = &self.request.asked;
+        let scope = self
+            .registry
+            .profiles
+            .iter()
+            .filter(|profile| super::candidate::is_asked(profile, asked));
+        scope.map(|profile| profile.provider).collect()
+    }
+
+    /// Takes each provider's lock shared, through its turnstile, so that maintenance gets its turn.
+    fn hold(&self) -> Result<Vec<Guard>> {
+        let locks = Locks::new(&self.context.roots.state, self.context.clock);
+        let providers = self.providers();
+        let mut turnstiles = Vec::new();
+        for provider in &providers {
+            turnstiles.push(self.shared(&locks, &Name::Turnstile(*provider), *provider)?);
+        }
+        providers
+            .iter()
+            .map(|provider| self.shared(&locks, &Name::Provider(*provider), *provider))
+            .collect()
+    }
+
+    fn shared(&self, locks: &Locks, name: &Name, provider: ProviderKind) -> Result<Guard> {
+        locks.take(name, Mode::Shared, &self.deadline).map_err(|error| {
+            if error.code == code::LOCK_TIMEOUT {
+                let message = format!("provider maintenance is in progress for {provider}; no new lease was started");
+                Error::new(code::MAINTENANCE_BUSY, message).hint("agent-fleet lease list")
+            } else {
+                error
+            }
+        })
+    }
+
+    fn survey(&self) -> Result<Survey<'a>> {
+        Survey::take(self.context, self.registry, self.request, &self.deadline)
+    }
+
+    /// What the survey wants from the network and has not been asked for yet.
+    fn wanted(&self, survey: &Survey<'a>) -> Vec<Ask<'a>> {
+        if self.deadline.passed() {
+            Vec::new()
+        } else {
+            survey.wanted(&self.request.asked, &self.fetched)
+        }
+    }
+
+    /// Fetches with no lock held.
+    fn fetch(&mut self, asks: &[Ask<'_>]) -> Result<()> {
+        self.fetched.extend(asks.iter().map(key));
+        // Whether an answer came is seen at the next survey; what was known stands.
+        refresh(self.context, self.registry, asks, &self.deadline)?;
+        Ok(())
+    }
+
+    /// Looks at the profile that would win: its credential against its proof, its home, the project.
+    fn examine(&mut self, survey: &Survey<'_>, profile: &ProfileId) -> Result<()> {
+        match survey.examine(self.context, profile)? {
+            Examined::Good => {
+                self.examined.insert(profile.clone());
+            }
+            Examined::Rejected(code, detail) => {
+                self.rejected.insert(profile.clone(), (code, detail));
+            }
+            Examined::Renew => {
+                let profile = self.registry.profile(profile)?;
+                if self.renewed.insert(profile.id.clone()) {
+                    self.fetch(&[renewal(profile)])?;
+                } else {
+                    let detail = "its login changed and could not be proved again".to_owned();
+                    self.rejected
+                        .insert(profile.id.clone(), (code::IDENTITY_UNPROVEN, detail));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn nothing(&self, survey: &Survey<'_>, occupancy: &Occupancy) -> Choice {
+        let full = survey.full(&self.request.asked, occupancy, &self.rejected);
+        Choice::Nothing {
+            error: self.refused(survey, occupancy, Vec::new()),
+            full,
+        }
+    }
+
+    fn refused(
+        &self,
+        survey: &Survey<'_>,
+        occupancy: &Occupancy,
+        holders: Vec<serde_json::Value>,
+    ) -> Error {
+        let outcomes = survey.outcomes(&self.request.asked, occupancy, &self.rejected);
+        explain::refusal(
+            &outcomes,
+            &self.request.asked,
+            survey.workspace.path.as_str(),
+            holders,
+        )
+    }
+
+    fn refusal(&self, survey: &Survey<'_>, error: Error) -> Error {
+        let known = error.details.contains_key("explain") || error.code != code::CAPACITY;
+        if known {
+            return error;
+        }
+        let rows = survey.outcomes(&self.request.asked, &Occupancy::default(), &self.rejected);
+        error.detail(
+            "explain",
+            rows.iter()
+                .map(|outcome| json!(outcome.row()))
+                .collect::<Vec<_>>(),
+        )
+    }
+
+    fn holders(
+        &self,
+        store: &dyn LeaseStore,
+        survey: &Survey<'_>,
+        occupancy: &Occupancy,
+    ) -> Result<Vec<serde_json::Value>> {
+        let full = survey.full(&self.request.asked, occupancy, &self.rejected);
+        let leases = store.list()?.leases;
+        let now = self.context.clock.now();
+        Ok(leases
+            .into_iter()
+            .filter(|lease| full.contains(&lease.profile))
+            .map(|lease| {
+                let age = now.duration_since(lease.created_at).as_secs().max(0);
+                json!({"task": lease.task, "pid": lease.pid, "age_seconds": age, "profile": lease.profile})
+            })
+            .collect())
+    }
+
+    fn selection(&self, survey: &Survey<'_>, granted: &Granted) -> Result<(Selection, Profile)> {
+        let profile = self.registry.profile(&granted.lease.profile)?.clone();
+        let mut selection = survey.selection(self.request, &profile.id)?;
+        if granted.sticky {
+            selection.decision_reason = DecisionReason::Sticky;
+        }
+        selection.active_lease_count = granted.active_before;
+        selection.generation = granted.lease.generation;
+        selection.lease = Some(granted.lease.clone());
+        Ok((selection, profile))
+    }
+}

@@ -1,0 +1,195 @@
+//! `agent-fleet exec`, `resume` and `run`: becoming a worker.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use super::{App, Outcome};
+use crate::error::{Error, Result, code};
+use crate::id::{PoolId, ProfileId, ProviderKind, Task};
+use crate::worker::here;
+use crate::worker::launch::{self, Request, Start};
+
+/// What a launch may be given besides its terms.
+#[derive(Debug, clap::Args)]
+pub(super) struct Extras {
+    /// Label kept with the lease and given to the worker as `AGENT_FLEET_LABEL_KEY`
+    #[arg(long = "label", value_name = "KEY=VALUE")]
+    labels: Vec<String>,
+    /// File that gets {ok, code, profile, generation, pid, `retry_at`}
+    #[arg(long, value_name = "FILE")]
+    receipt: Option<PathBuf>,
+    /// Exit status of a refusal, to tell it from the worker's own
+    #[arg(long, value_name = "N")]
+    pub(super) refusal_exit: Option<u8>,
+    /// File that is touched at the end of each turn
+    #[arg(long, value_name = "FILE")]
+    turn_end: Option<PathBuf>,
+    /// Maildir that gets a copy of each event of this lease
+    #[arg(long, value_name = "DIR")]
+    events: Option<PathBuf>,
+    /// Allow this inside a worker, for another task
+    #[arg(long)]
+    nested: bool,
+    /// Let a headless worker read the caller's standard input
+    #[arg(long)]
+    stdin: bool,
+}
+
+/// Leases one profile and becomes the provider's CLI on it.
+#[derive(Debug, clap::Args)]
+pub(super) struct ExecArguments {
+    /// Name of the piece of work
+    #[arg(long)]
+    task: Task,
+    /// Pool to choose from
+    #[arg(long)]
+    pool: PoolId,
+    /// Root of the git worktree to work in
+    #[arg(long, value_name = "PATH")]
+    workspace: PathBuf,
+    /// Only this provider
+    #[arg(long)]
+    provider: Option<ProviderKind>,
+    /// Only this profile
+    #[arg(long)]
+    profile: Option<ProfileId>,
+    /// Check the provider's arguments and stop; needs no lease
+    #[arg(long)]
+    validate_only: bool,
+    #[command(flatten)]
+    extras: Extras,
+    /// Arguments of the provider's CLI
+    #[arg(last = true, value_name = "ARGUMENT")]
+    arguments: Vec<OsString>,
+}
+
+/// Continues a task's conversation under the profile that holds it.
+#[derive(Debug, clap::Args)]
+pub(super) struct ResumeArguments {
+    /// Name of the piece of work
+    #[arg(long)]
+    task: Task,
+    /// Root of the git worktree it works in
+    #[arg(long, value_name = "PATH")]
+    workspace: PathBuf,
+    /// Refuse unless the conversation belongs to this profile
+    #[arg(long)]
+    profile: Option<ProfileId>,
+    #[command(flatten)]
+    extras: Extras,
+    /// Arguments of the provider's CLI
+    #[arg(last = true, value_name = "ARGUMENT")]
+    arguments: Vec<OsString>,
+}
+
+/// Starts a worker here, for a person at a terminal.
+#[derive(Debug, clap::Args)]
+pub(super) struct RunArguments {
+    /// Provider or pool; may be left out when there is only one pool
+    target: Option<String>,
+    #[command(flatten)]
+    extras: Extras,
+    /// Arguments of the provider's CLI
+    #[arg(last = true, value_name = "ARGUMENT")]
+    arguments: Vec<OsString>,
+}
+
+impl Extras {
+    fn request(
+        self,
+        task: Task,
+        workspace: PathBuf,
+        start: Start,
+        arguments: Vec<OsString>,
+    ) -> Result<Request> {
+        let labels = self
+            .labels
+            .iter()
+            .map(|label| {
+                let (key, value) = label.split_once('=').unwrap_or((label, ""));
+                let named = !key.is_empty() && key.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+                if named && label.contains('=') {
+                    Ok((key.to_owned(), value.to_owned()))
+                } else {
+                    let message = format!("the label `{label}` is not of the form KEY=VALUE with letters, digits and `_` in its key");
+                    Err(Error::new(code::USAGE, message).hint("agent-fleet exec --label TICKET=42 …"))
+                }
+            })
+            .collect::<Result<_>>()?;
+        Ok(Request {
+            task,
+            workspace,
+            start,
+            labels,
+            receipt: self.receipt,
+            turn_end: self.turn_end,
+            events: self.events,
+            nested: self.nested,
+            stdin: self.stdin,
+            arguments,
+        })
+    }
+}
+
+/// `exec`.
+pub(super) fn exec(app: &App, arguments: ExecArguments) -> Result<Outcome> {
+    let refusal_exit = arguments.extras.refusal_exit;
+    let validate_only = arguments.validate_only;
+    let start = Start::New {
+        pool: arguments.pool,
+        provider: arguments.provider,
+        profile: arguments.profile,
+    };
+    let request = arguments.extras.request(
+        arguments.task,
+        arguments.workspace,
+        start,
+        arguments.arguments,
+    )?;
+    if validate_only {
+        return app.view(&launch::validate(&app.context, &request)?);
+    }
+    finish(app, &request, refusal_exit)
+}
+
+/// `resume`.
+pub(super) fn resume(app: &App, arguments: ResumeArguments) -> Result<Outcome> {
+    let refusal_exit = arguments.extras.refusal_exit;
+    let start = Start::Resume {
+        profile: arguments.profile,
+    };
+    let request = arguments.extras.request(
+        arguments.task,
+        arguments.workspace,
+        start,
+        arguments.arguments,
+    )?;
+    finish(app, &request, refusal_exit)
+}
+
+/// `run`.
+pub(super) fn run(app: &App, arguments: RunArguments) -> Result<Outcome> {
+    let refusal_exit = arguments.extras.refusal_exit;
+    let registry = crate::snapshot::registry::load(&app.context)?;
+    let here = here::here(&app.context, &registry, arguments.target.as_deref())?;
+    let start = Start::New {
+        pool: here.pool,
+        provider: here.provider,
+        profile: None,
+    };
+    let request =
+        arguments
+            .extras
+            .request(here.task, here.workspace, start, arguments.arguments)?;
+    finish(app, &request, refusal_exit)
+}
+
+/// A launch comes back only as a refusal.
+fn finish(app: &App, request: &Request, refusal_exit: Option<u8>) -> Result<Outcome> {
+    let store = app.store()?;
+    let error = launch::launch(&app.context, request, &store, |text| app.note(text));
+    match refusal_exit {
+        Some(status) => Ok(Outcome::Refused(error, status)),
+        None => Err(error),
+    }
+}

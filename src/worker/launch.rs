@@ -1,0 +1,455 @@
+//! Becoming a worker: lease, check, gate, and execve of the provider's native binary.
+//!
+//! The calling process is the lease's holder and becomes the provider, so the lease lives exactly as long as
+//! the worker. Everything that can be refused is refused before execve; what was bound is released before
+//! the refusal is reported. After execve, signals, terminal and exit status are the provider's.
+
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use camino::{Utf8Path, Utf8PathBuf};
+
+use super::checks::{self, Ready};
+use super::receipt::Receipt;
+use super::{conversation, gate};
+use crate::choose::apply::{self, Purpose, Selected};
+use crate::choose::candidate::{Asked, Reserve};
+use crate::contract::launch::Validated;
+use crate::contract::selection::DecisionReason;
+use crate::env::{self, Context};
+use crate::error::{Error, Result, code};
+use crate::id::{PoolId, ProfileId, ProviderKind, Task};
+use crate::lease::holder::Holder;
+use crate::lease::{Granted, LeaseStore};
+use crate::provider::{self, Conversation, Invocation, LaunchFacts, Mode};
+use crate::registry::schema::Registry;
+use crate::sys::{exec, user};
+
+/// What a caller wants started.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// The piece of work.
+    pub task: Task,
+    /// Where, as the caller wrote it.
+    pub workspace: PathBuf,
+    /// New work or old.
+    pub start: Start,
+    /// Kept with the lease and given to the worker.
+    pub labels: BTreeMap<String, String>,
+    /// Where the receipt goes.
+    pub receipt: Option<PathBuf>,
+    /// Touched at the end of each turn.
+    pub turn_end: Option<PathBuf>,
+    /// Maildir for this lease's events.
+    pub events: Option<PathBuf>,
+    /// Whether this may happen inside a worker.
+    pub nested: bool,
+    /// Whether a headless worker reads the caller's standard input.
+    pub stdin: bool,
+    /// The provider's arguments.
+    pub arguments: Vec<OsString>,
+}
+
+/// New work or old.
+#[derive(Clone, Debug)]
+pub enum Start {
+    /// A new conversation on whichever profile is best.
+    New {
+        /// The pool to choose from.
+        pool: PoolId,
+        /// Only this provider.
+        provider: Option<ProviderKind>,
+        /// Only this profile.
+        profile: Option<ProfileId>,
+    },
+    /// The task's recorded conversation, where it belongs.
+    Resume {
+        /// Refused unless it belongs to this profile.
+        profile: Option<ProfileId>,
+    },
+}
+
+/// Starts the worker; comes back only with a refusal, after releasing what it bound.
+pub fn launch(
+    context: &Context,
+    request: &Request,
+    store: &dyn LeaseStore,
+    note: impl FnMut(&str),
+) -> Error {
+    let refusal = match attempt(context, request, store, note) {
+        Ok(never) => match never {},
+        Err(error) => error,
+    };
+    if let Some(path) = request
+        .receipt
+        .as_deref()
+        .and_then(|path| absolute(context, "--receipt", path).ok())
+        && let Err(error) = Receipt::refused(&refusal).write(&path)
+    {
+        return refusal.detail("receipt_error", error.message);
+    }
+    refusal
+}
+
+/// Checks workspace and arguments without a lease.
+pub fn validate(context: &Context, request: &Request) -> Result<Validated> {
+    let registry = crate::snapshot::registry::load(context)?;
+    let Start::New {
+        pool,
+        provider,
+        profile,
+    } = &request.start
+    else {
+        return Err(Error::internal("only a new start can be validated alone"));
+    };
+    let asked = Asked {
+        pool: pool.clone(),
+        provider: *provider,
+        profile: profile.clone(),
+        reserve: Reserve::Keep,
+    };
+    let kind = only_provider(&registry, &asked).ok_or_else(|| {
+        Error::new(
+            code::USAGE,
+            format!("pool `{pool}` has no single provider, so the arguments cannot be checked"),
+        )
+        .hint("agent-fleet exec --validate-only --provider claude …")
+    })?;
+    crate::registry::project::workspace(context, &registry, kind, &request.workspace)?;
+    let invocation = parse(&registry, kind, request)?;
+    let mode = match invocation.mode {
+        Mode::Headless => "headless",
+        Mode::Terminal => "terminal",
+    };
+    let scrubbed = provider::environment::scrubbed_names(&context.variables);
+    let scrubbed = scrubbed.into_iter().map(|(name, _)| name).collect();
+    Ok(Validated {
+        ok: true,
+        provider: kind,
+        mode: mode.to_owned(),
+        scrubbed,
+    })
+}
+
+fn attempt(
+    context: &Context,
+    request: &Request,
+    store: &dyn LeaseStore,
+    mut note: impl FnMut(&str),
+) -> Result<Infallible> {
+    refuse_nesting(context, request)?;
+    let files = Files::resolve(context, request)?;
+    let registry = crate::snapshot::registry::load(context)?;
+    let (asked, recorded) = terms(context, &registry, request)?;
+    // Where only one provider can be meant, bad arguments are refused before anything is leased.
+    if let Some(kind) = only_provider(&registry, &asked) {
+        parse(&registry, kind, request)?;
+    }
+    let purpose = Purpose::Bind(Holder::current()?);
+    let choice = apply::Request {
+        task: request.task.clone(),
+        workspace: request.workspace.clone(),
+        asked,
+        reason: if recorded.is_some() {
+            DecisionReason::StickyResume
+        } else {
+            DecisionReason::Quota
+        },
+    };
+    let selected = apply::select(context, store, &choice, purpose, &request.labels)?;
+    let Selected {
+        granted,
+        selection,
+        registry,
+        profile,
+        workspace,
+    } = selected;
+    let prepared = prepare(
+        &Preparation {
+            context,
+            request,
+            files: &files,
+            registry: &registry,
+            profile: &profile,
+            workspace: &workspace,
+            granted: &granted,
+            recorded,
+        },
+        &mut note,
+    );
+    let (launch, ready) = match prepared {
+        Ok(prepared) => prepared,
+        Err(error) => return Err(give_back(store, granted, error)),
+    };
+    let headroom = selection.headroom_percent.map_or_else(
+        || "quota unmeasured".to_owned(),
+        |left| format!("{left:.0}% left"),
+    );
+    note(&format!(
+        "agent-fleet: task {} on {} (account {}, {headroom}, lease {})",
+        request.task, profile.id, ready.fingerprint, granted.lease.generation
+    ));
+    let error = become_worker(context, &files, &profile.id, &granted, &ready, &launch);
+    Err(give_back(store, granted, error))
+}
+
+/// The last steps: the project may have changed since it was checked, then there is no way back.
+fn become_worker(
+    context: &Context,
+    files: &Files,
+    profile: &ProfileId,
+    granted: &Granted,
+    ready: &Ready<'_>,
+    launch: &exec::Launch,
+) -> Error {
+    let last = || -> Result<()> {
+        ready.recheck()?;
+        if let Some(path) = &files.receipt {
+            Receipt::launched(profile, granted.lease.generation).write(path)?;
+        }
+        if let Some(witness) = &granted.witness
+            && !context.faults.no_witness
+        {
+            witness
+                .hand_over()
+                .map_err(|error| Error::io("hand over", "the witness", &error))?;
+        }
+        Ok(())
+    };
+    match last() {
+        Ok(()) => {
+            let error = exec::exec(launch);
+            Error::new(
+                code::PROVIDER_MISSING,
+                format!("cannot start `{}`: {error}", launch.program.display()),
+            )
+            .hint(format!("ls -l '{}'", launch.program.display()))
+        }
+        Err(error) => error,
+    }
+}
+
+fn give_back(store: &dyn LeaseStore, granted: Granted, error: Error) -> Error {
+    match store.abandon(granted) {
+        Ok(()) => error,
+        Err(second) => error.detail("release_error", second.message),
+    }
+}
+
+struct Preparation<'a> {
+    context: &'a Context,
+    request: &'a Request,
+    files: &'a Files,
+    registry: &'a Registry,
+    profile: &'a crate::registry::schema::Profile,
+    workspace: &'a crate::registry::project::Workspace,
+    granted: &'a Granted,
+    recorded: Option<conversation::Recorded>,
+}
+
+fn prepare<'a>(
+    preparation: &Preparation<'a>,
+    note: &mut impl FnMut(&str),
+) -> Result<(exec::Launch, Ready<'a>)> {
+    let Preparation {
+        context,
+        request,
+        files,
+        registry,
+        profile,
+        workspace,
+        granted,
+        recorded,
+    } = preparation;
+    let kind = profile.provider;
+    let provider = provider::of(kind);
+    let settings = registry.provider(kind)?;
+    let invocation = parse(registry, kind, request)?;
+    let binary = crate::registry::binary::resolve(context, settings)?;
+    let conversation = match recorded {
+        Some(recorded) => Conversation::Resume {
+            id: recorded.require(context, provider, profile, workspace)?,
+        },
+        None => Conversation::New {
+            id: uuid::Uuid::new_v4().to_string(),
+        },
+    };
+    let ready = checks::ready(context, registry, profile, workspace)?;
+    let waited = gate::pass(context, &profile.id, || Ok(ready.look(context)), &mut *note)?;
+    let ready = if waited {
+        checks::ready(context, registry, profile, workspace)?
+    } else {
+        ready
+    };
+    let facts = LaunchFacts {
+        home: profile.home.clone(),
+        workspace: workspace.path.clone(),
+        project: workspace.project.clone(),
+        conversation,
+        binary: binary.clone(),
+        program: crate::home::program::path(context),
+    };
+    let mut environment = provider::environment::worker(
+        &context.variables,
+        registry.settings.worker_env,
+        user::name().as_deref(),
+    );
+    environment.extend(provider.environment(&facts));
+    environment.extend(ours(
+        context,
+        request,
+        files,
+        profile,
+        granted,
+        &workspace.path,
+    ));
+    let launch = exec::Launch {
+        program: binary.into_std_path_buf(),
+        arguments: provider.command_line(context, &invocation, &facts)?,
+        environment,
+        directory: workspace.path.clone().into_std_path_buf(),
+        close_stdin: invocation.mode == Mode::Headless && !request.stdin,
+    };
+    Ok((launch, ready))
+}
+
+/// Our own variables: what hooks, `which` and the worker's scripts need to know.
+fn ours(
+    context: &Context,
+    request: &Request,
+    files: &Files,
+    profile: &crate::registry::schema::Profile,
+    granted: &Granted,
+    workspace: &Utf8Path,
+) -> Vec<(OsString, OsString)> {
+    let roots = &context.roots;
+    let pool = granted.lease.pool.clone().unwrap_or_default();
+    let mut pairs = vec![
+        (env::PROFILE.to_owned(), profile.id.to_string()),
+        (env::PROVIDER.to_owned(), profile.provider.to_string()),
+        (env::TASK_ID.to_owned(), request.task.to_string()),
+        (env::POOL.to_owned(), pool),
+        (env::WORKSPACE.to_owned(), workspace.to_string()),
+        (
+            env::GENERATION.to_owned(),
+            granted.lease.generation.to_string(),
+        ),
+        ("PWD".to_owned(), workspace.to_string()),
+        (env::CONFIG.to_owned(), roots.config.to_string()),
+        (env::STATE_DIR.to_owned(), roots.state.to_string()),
+        (env::SHARE_DIR.to_owned(), roots.share.to_string()),
+    ];
+    if let Some(path) = &files.turn_end {
+        pairs.push((env::TURN_END.to_owned(), path.to_string()));
+    }
+    if let Some(path) = &files.events {
+        pairs.push((env::EVENTS.to_owned(), path.to_string()));
+    }
+    let labels = request
+        .labels
+        .iter()
+        .map(|(key, value)| (format!("{}{key}", env::LABEL_PREFIX), value.clone()));
+    pairs.extend(labels);
+    #[cfg(feature = "test-fakes")]
+    for name in [env::TEST_NOW, env::TEST_FAULTS] {
+        pairs.extend(
+            context
+                .variables
+                .text(name)
+                .map(|value| (name.to_owned(), value.to_owned())),
+        );
+    }
+    pairs
+        .into_iter()
+        .map(|(name, value)| (name.into(), value.into()))
+        .collect()
+}
+
+/// A worker that starts another one under its own lease would be two workers on one task.
+fn refuse_nesting(context: &Context, request: &Request) -> Result<()> {
+    let Some(outer) = context.variables.text(env::TASK_ID) else {
+        return Ok(());
+    };
+    if request.nested && outer != request.task.as_str() {
+        return Ok(());
+    }
+    let message = format!(
+        "this is the worker of task `{outer}`; starting another one from inside needs `--nested` and another task"
+    );
+    Err(Error::new(code::NESTED, message).hint("agent-fleet exec --nested --task another-task …"))
+}
+
+/// What is asked for, and for old work the conversation to go on with.
+fn terms(
+    context: &Context,
+    registry: &Registry,
+    request: &Request,
+) -> Result<(Asked, Option<conversation::Recorded>)> {
+    match &request.start {
+        Start::New {
+            pool,
+            provider,
+            profile,
+        } => {
+            let asked = Asked {
+                pool: pool.clone(),
+                provider: *provider,
+                profile: profile.clone(),
+                reserve: Reserve::Keep,
+            };
+            Ok((asked, None))
+        }
+        Start::Resume { profile } => {
+            let recorded = conversation::recorded(context, registry, &request.task)?;
+            recorded.belongs(&request.workspace, profile.as_ref())?;
+            Ok((recorded.asked(), Some(recorded)))
+        }
+    }
+}
+
+fn only_provider(registry: &Registry, asked: &Asked) -> Option<ProviderKind> {
+    let mut kinds = registry
+        .profiles
+        .iter()
+        .filter(|profile| crate::choose::candidate::is_asked(profile, asked))
+        .map(|profile| profile.provider);
+    let first = kinds.next()?;
+    kinds.all(|kind| kind == first).then_some(first)
+}
+
+fn parse(registry: &Registry, kind: ProviderKind, request: &Request) -> Result<Invocation> {
+    Ok(provider::of(kind).parse_arguments(&request.arguments, registry.provider(kind)?)?)
+}
+
+/// Files that the caller named, made absolute.
+struct Files {
+    receipt: Option<Utf8PathBuf>,
+    turn_end: Option<Utf8PathBuf>,
+    events: Option<Utf8PathBuf>,
+}
+
+impl Files {
+    fn resolve(context: &Context, request: &Request) -> Result<Self> {
+        let resolve = |name: &str, path: &Option<PathBuf>| {
+            path.as_deref()
+                .map(|path| absolute(context, name, path))
+                .transpose()
+        };
+        Ok(Self {
+            receipt: resolve("--receipt", &request.receipt)?,
+            turn_end: resolve("--turn-end", &request.turn_end)?,
+            events: resolve("--events", &request.events)?,
+        })
+    }
+}
+
+fn absolute(context: &Context, name: &str, path: &std::path::Path) -> Result<Utf8PathBuf> {
+    match &context.directory {
+        Some(directory) if path.is_relative() && !path.starts_with("~") => {
+            env::expand(name, &directory.join(path), &context.roots.home)
+        }
+        _ => env::expand(name, path, &context.roots.home),
+    }
+}
