@@ -20,6 +20,7 @@ mod pool;
 mod profile;
 mod project;
 mod providers;
+mod quota;
 mod scripted_agent;
 mod usage;
 mod version;
@@ -155,6 +156,8 @@ enum Command {
     ScriptedAgent(scripted_agent::AgentArguments),
     /// Which providers are configured, and how
     Providers(providers::ProvidersArguments),
+    /// What is left of each account's quota
+    Quota(quota::QuotaArguments),
     /// Version of the program and of its contract
     Version(version::VersionArguments),
 }
@@ -269,6 +272,7 @@ fn dispatch(app: &App, command: Command) -> Result<Outcome> {
         Command::Profile(arguments) => profile::run(app, arguments),
         Command::Project(arguments) => project::run(app, &arguments),
         Command::Providers(arguments) => providers::run(app, &arguments),
+        Command::Quota(arguments) => quota::run(app, &arguments),
         Command::Version(arguments) => version::run(app, arguments),
     }
 }

@@ -4,6 +4,7 @@
 
 pub mod document;
 pub mod failure;
+pub mod identity;
 pub mod launch;
 pub mod lease;
 pub mod profile;

@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::document::{Contract, Version};
 use super::failure::Failure;
+use super::identity::VerificationList;
 use super::launch::Validated;
 use super::lease::{LeaseList, LeaseReleased};
 use super::profile::{Drained, Profile, ProfileList, ProfileStatus, Removed};
@@ -45,6 +46,7 @@ const ANSWERS: &[(&str, Define)] = &[
     ("profile remove", define::<Removed>),
     ("profile status", define::<ProfileStatus>),
     ("profile undrain", define::<Drained>),
+    ("profile verify", define::<VerificationList>),
     ("project list", define::<ProjectList>),
     ("project register", define::<ProjectList>),
     ("project remove", define::<ProjectList>),

@@ -5,3 +5,4 @@ pub mod conflict;
 pub mod credential;
 pub mod fingerprint;
 pub mod proof;
+pub mod verify;

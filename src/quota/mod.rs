@@ -5,4 +5,5 @@ pub(crate) mod fetch;
 pub mod headroom;
 pub mod poll;
 pub mod refresh;
+pub mod report;
 pub mod window;

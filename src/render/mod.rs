@@ -4,6 +4,7 @@
 //! keeps its page beside it. Nothing in here decides anything.
 
 mod document;
+mod identity;
 mod launch;
 mod lease;
 pub mod page;

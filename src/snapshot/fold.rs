@@ -6,7 +6,8 @@
 use camino::Utf8Path;
 
 use super::evidence::{self, Event};
-use super::{provider, session};
+use super::provider::{self, Snapshot};
+use super::{limit, session};
 use crate::clock::{Clock, Deadline};
 use crate::env::Context;
 use crate::error::Result;
@@ -28,9 +29,22 @@ pub fn fold(context: &Context, kind: ProviderKind, deadline: &Deadline) -> Resul
     let state = &context.roots.state;
     provider::update(context, kind, deadline, |snapshot| {
         let folded = snapshot.evidence_offset;
-        snapshot.evidence_offset = advance(state, &context.clock, kind, folded, &mut |_| {})?;
+        let now = context.clock.now();
+        let mut each = |event: &Event| limit::apply_event(snapshot, event, now);
+        let end = advance(state, &context.clock, kind, folded, &mut each)?;
+        snapshot.evidence_offset = end;
         Ok(())
     })
+}
+
+/// The snapshot of a provider with all evidence folded in; takes its lock only when there is new evidence.
+pub fn load(context: &Context, kind: ProviderKind, deadline: &Deadline) -> Result<Snapshot> {
+    let snapshot = provider::load(context, kind)?;
+    if !is_due(&context.roots.state, kind, snapshot.evidence_offset) {
+        return Ok(snapshot);
+    }
+    fold(context, kind, deadline)?;
+    provider::load(context, kind)
 }
 
 /// Reads everything beyond `folded`, moves session mappings, hands each event to `each`, and returns the

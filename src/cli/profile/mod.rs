@@ -6,6 +6,7 @@ mod enable;
 mod list;
 mod policy;
 mod remove;
+mod verify;
 
 use super::{App, Outcome};
 use crate::contract::profile::Profile;
@@ -38,6 +39,8 @@ enum Verb {
     Remove(Which),
     /// End a drain
     Undrain(Which),
+    /// Prove whose login is in the home, by asking the provider once
+    Verify(verify::VerifyArguments),
 }
 
 #[derive(Debug, clap::Args)]
@@ -57,6 +60,7 @@ pub(super) fn run(app: &App, arguments: ProfileArguments) -> Result<Outcome> {
         Verb::Policy(arguments) => policy::run(app, arguments),
         Verb::Remove(which) => remove::run(app, &which.id),
         Verb::Undrain(which) => drain::undrain(app, &which.id),
+        Verb::Verify(arguments) => verify::run(app, &arguments),
     }
 }
 

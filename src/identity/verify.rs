@@ -1,0 +1,153 @@
+//! Proving accounts because a person asked: each is asked about anew, then held against every other.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::anchor;
+use super::conflict::{self, Conflict};
+use super::proof::{self, Standing};
+use crate::clock::Deadline;
+use crate::contract::identity::Verification;
+use crate::env::Context;
+use crate::error::{Error, Result};
+use crate::id::ProviderKind;
+use crate::provider::Want;
+use crate::quota::refresh::{Ask, Asker, Outcome, Outcomes, Target, refresh};
+use crate::registry::schema::{Profile, Registry};
+use crate::snapshot::profile::ProfileState;
+use crate::snapshot::provider::{self, Snapshot};
+
+/// One profile, verified or refused.
+#[derive(Clone, Debug)]
+pub struct Verdict {
+    /// What callers are told.
+    pub row: Verification,
+    /// Why it is not verified.
+    pub refusal: Option<Error>,
+}
+
+/// Proves these profiles anew, and the base logins that need it; reports in the order given.
+pub fn verify(
+    context: &Context,
+    registry: &Registry,
+    profiles: &[&Profile],
+    deadline: &Deadline,
+) -> Result<Vec<Verdict>> {
+    const IDENTITY: Want = Want {
+        identity: true,
+        usage: false,
+    };
+    let kinds: BTreeSet<ProviderKind> = profiles.iter().map(|profile| profile.provider).collect();
+    let mut asks: Vec<Ask<'_>> = profiles
+        .iter()
+        .map(|profile| Ask {
+            target: Target::Profile(profile),
+            want: IDENTITY,
+            asker: Asker::Person,
+        })
+        .collect();
+    for kind in &kinds {
+        let known = provider::load(context, *kind)?;
+        if anchor::look(context, registry.provider(*kind)?, &known)?.renew_base {
+            asks.push(Ask {
+                target: Target::Base(*kind),
+                want: IDENTITY,
+                asker: Asker::Program,
+            });
+        }
+    }
+    let outcomes = refresh(context, registry, &asks, deadline)?;
+    let mut conflicts = BTreeMap::new();
+    let mut known = BTreeMap::new();
+    for kind in kinds {
+        let snapshot = provider::load(context, kind)?;
+        let anchors = anchor::look(context, registry.provider(kind)?, &snapshot)?.anchors;
+        let proved: Vec<_> = registry
+            .of(kind)
+            .filter_map(|profile| {
+                let state = snapshot.states.get(profile.id.as_str())?;
+                Some((profile.id.as_str(), &state.proof.as_ref()?.fingerprint))
+            })
+            .collect();
+        conflicts.extend(conflict::find(&proved, &anchors));
+        known.insert(kind, snapshot);
+    }
+    profiles
+        .iter()
+        .map(|profile| {
+            let conflict = conflicts.get(profile.id.as_str()).map(|overlap| Conflict {
+                profile: profile.id.as_str().to_owned(),
+                provider: profile.provider,
+                overlap: overlap.clone(),
+            });
+            verdict(
+                context,
+                registry,
+                profile,
+                &known[&profile.provider],
+                &outcomes,
+                conflict,
+            )
+        })
+        .collect()
+}
+
+fn verdict(
+    context: &Context,
+    registry: &Registry,
+    profile: &Profile,
+    snapshot: &Snapshot,
+    outcomes: &Outcomes,
+    conflict: Option<Conflict>,
+) -> Result<Verdict> {
+    let new = ProfileState::new(&profile.id);
+    let state = snapshot.states.get(profile.id.as_str()).unwrap_or(&new);
+    let standing = proof::check(
+        context,
+        profile,
+        registry.provider(profile.provider)?,
+        state,
+    );
+    let refusal = match (
+        snapshot.damaged.get(profile.id.as_str()),
+        &standing,
+        conflict,
+    ) {
+        (Some(damage), _, _) => Some(damage.clone().into()),
+        (None, Standing::Proven(_), Some(conflict)) => Some(conflict.into()),
+        (None, Standing::Proven(_), None) => None,
+        (None, Standing::Renew | Standing::Unproven(_) | Standing::Quarantined(_), _) => {
+            standing.refusal(profile).map(Error::from)
+        }
+    };
+    let key = Target::Profile(profile).key();
+    let asked = match outcomes.get(&key) {
+        Some(Outcome::Left(word) | Outcome::Failed(word)) => Some(*word),
+        Some(Outcome::Known | Outcome::Changed) | None => None,
+    };
+    let reason = match (&refusal, &standing, asked) {
+        (None, _, _) => "proven",
+        (Some(_), Standing::Renew, Some(word)) => word,
+        (Some(error), Standing::Proven(_), _) => error.code.name,
+        (Some(_), _, _) => standing.word(),
+    };
+    let refusal = refusal.map(|error| match (&standing, asked) {
+        (Standing::Renew, Some(word)) => Error {
+            message: format!("{} ({word})", error.message),
+            ..error
+        },
+        _ => error,
+    });
+    let proof = state.proof.as_ref();
+    Ok(Verdict {
+        row: Verification {
+            profile: profile.id.clone(),
+            provider: profile.provider,
+            verified: refusal.is_none(),
+            reason: reason.to_owned(),
+            identity_fingerprint: proof.map(|proof| proof.fingerprint.whole.clone()),
+            identity_source: proof.map(|proof| proof.source.clone()),
+            verified_at: proof.map(|proof| proof.at),
+        },
+        refusal,
+    })
+}
