@@ -10,6 +10,7 @@ mod completions;
 mod config;
 mod contract;
 mod format;
+mod hook;
 mod init;
 mod lease;
 mod man;
@@ -19,8 +20,11 @@ mod profile;
 mod project;
 mod providers;
 mod scripted_agent;
+mod session;
+mod statusline;
 mod usage;
 mod version;
+mod which;
 
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -126,6 +130,8 @@ enum Command {
     Config(config::ConfigArguments),
     /// Print what programs may rely on: formats, fields, commands, or the JSON Schema
     Contract(contract::ContractArguments),
+    /// Record an event of a worker; called by the provider CLIs
+    Hook(hook::HookArguments),
     /// Write the first registry: installed CLIs pinned, profiles to log in to
     Init(init::InitArguments),
     /// Who holds which slot
@@ -143,8 +149,15 @@ enum Command {
     ScriptedAgent(scripted_agent::AgentArguments),
     /// Which providers are configured, and how
     Providers(providers::ProvidersArguments),
+    /// Which conversation continues a task
+    #[command(subcommand)]
+    Session(session::SessionCommand),
+    /// Print Claude's status line; called by Claude Code
+    Statusline(statusline::StatuslineArguments),
     /// Version of the program and of its contract
     Version(version::VersionArguments),
+    /// Inside a worker: who it is
+    Which(which::WhichArguments),
 }
 
 /// What a command did.
@@ -216,6 +229,12 @@ pub fn definition() -> clap::Command {
 
 /// Runs one command line to its exit status.
 pub fn run(world: &World) -> ExitCode {
+    if let Some(words) = hook::words(world) {
+        return hook::answer(world, words);
+    }
+    if let Some(arguments) = statusline::words(world) {
+        return statusline::answer(world, &arguments);
+    }
     bug::install_hook();
     let mut output = Output::before_arguments(world);
     let arguments = match Arguments::try_parse_from(&world.arguments) {
@@ -228,12 +247,12 @@ pub fn run(world: &World) -> ExitCode {
         .and_then(|()| App::new(world, &global, output.format))
         .and_then(|app| {
             output.now = app.context.clock.now();
-            bug::guard(|| dispatch(&app, arguments.command))
+            bug::guard(|| dispatch(world, &app, arguments.command))
         });
     output.finish(outcome)
 }
 
-fn dispatch(app: &App, command: Command) -> Result<Outcome> {
+fn dispatch(world: &World, app: &App, command: Command) -> Result<Outcome> {
     match command {
         Command::Completions(arguments) => completions::run(&arguments),
         Command::Config(arguments) => config::run(app, &arguments),
@@ -246,6 +265,10 @@ fn dispatch(app: &App, command: Command) -> Result<Outcome> {
         Command::Profile(arguments) => profile::run(app, arguments),
         Command::Project(arguments) => project::run(app, &arguments),
         Command::Providers(arguments) => providers::run(app, &arguments),
+        Command::Hook(arguments) => Ok(hook::run(world, arguments)),
+        Command::Session(command) => session::run(app, command),
+        Command::Statusline(arguments) => Ok(statusline::run(world, &arguments)),
         Command::Version(arguments) => version::run(app, arguments),
+        Command::Which(arguments) => which::run(app, &arguments),
     }
 }

@@ -13,6 +13,7 @@ mod registry;
 mod selection;
 mod session;
 pub mod words;
+mod worker;
 
 use serde::Serialize;
 use serde_json::Value;

@@ -5,4 +5,6 @@ pub mod gate;
 pub mod hook;
 pub mod identity;
 pub mod receipt;
+pub mod sources;
 pub mod statusline;
+pub mod which;

@@ -6,7 +6,6 @@
 //! command gets descriptors 0 to 2 only and 300 ms, and one that leads back here ends at once. Windows are
 //! recorded only for the lease's own process, and only when they changed or a minute has passed.
 
-use std::io::Write as _;
 use std::time::Duration;
 
 use camino::Utf8Path;
@@ -32,30 +31,22 @@ const OWN_LIMIT: Duration = Duration::from_millis(300);
 /// Unchanged windows are recorded again after this many seconds.
 const REPEAT: i64 = 60;
 
-/// Does everything that the verb does.
-pub fn run(context: &Context, home: Option<&Utf8Path>, sources: &Sources<'_>) {
+/// Does everything that the verb does; `say` prints. Our line comes first: the person's command may be cut
+/// off.
+pub fn run(context: &Context, home: Option<&Utf8Path>, sources: &Sources<'_>, say: &dyn Fn(&str)) {
     if context.variables.raw(env::IN_STATUSLINE).is_some() {
         return;
     }
     let input = descriptor::read_input(INPUT_LIMIT, &context.clock.deadline(OWN_LIMIT));
     let status: Map<String, Value> = serde_json::from_slice(&input).unwrap_or_default();
     let windows = windows(&status);
-    let mut text = String::new();
     if let Some(worker) = Worker::of(&context.variables) {
-        text = line(&worker, &windows);
-        text.push('\n');
+        say(&(line(&worker, &windows) + "\n"));
         drop(remember(context, &worker, &status, windows, sources));
     }
-    // Our line first: the person's command may be cut off.
-    emit(text.as_bytes());
     if let Some(command) = home.and_then(|home| Aside::load(home).status_line) {
-        emit(&own(context, &command, input));
+        say(&String::from_utf8_lossy(&own(context, &command, input)));
     }
-}
-
-fn emit(bytes: &[u8]) {
-    // Claude may have gone away.
-    drop(std::io::stdout().write_all(bytes));
 }
 
 fn line(worker: &Worker, windows: &[Window]) -> String {
