@@ -1,8 +1,14 @@
 //! `hook`, `statusline` and `which`: what provider CLIs and workers call, whatever they pass.
 
+use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
+
+use agent_fleet::env::{Context, Variables, World};
+use agent_fleet::id::ProviderKind;
+use agent_fleet::lease::holder::Holder;
+use agent_fleet::lease::{Choice, Granted, Hold, LeaseStore as _, Request, TableStore};
 
 use crate::support::sandbox::{Ran, Sandbox};
 
@@ -155,6 +161,133 @@ fn an_event_without_a_lease_is_foreign_and_moves_no_session() {
     assert_eq!(list["sessions"], serde_json::json!([]));
     sandbox
         .run(["session", "remove", "--task", "a task"])
+        .refused("not_found");
+}
+
+/// Makes this test the process of a lease of the worker's task, so that what it starts is the worker's own.
+fn hold_lease(sandbox: &mut Sandbox) -> Granted {
+    let text = |path: &str| sandbox.path(path).into_os_string();
+    let variables: Variables = [
+        ("HOME", text("home")),
+        ("AGENT_FLEET_CONFIG", text("config/accounts.toml")),
+        ("AGENT_FLEET_STATE_DIR", text("state")),
+        ("AGENT_FLEET_SHARE_DIR", text("share")),
+    ]
+    .into_iter()
+    .collect();
+    let world = World {
+        arguments: Vec::new(),
+        variables,
+        directory: None,
+        executable: None,
+    };
+    let context = Context::resolve(&world, None).expect("a context");
+    let deadline = context.clock.deadline(Duration::from_secs(8));
+    let request = Request {
+        task: "a task".parse().expect("a task"),
+        workspace: "/project".into(),
+        pool: Some("crew".parse().expect("a pool")),
+        provider: None,
+        profile: None,
+        labels: BTreeMap::new(),
+        hold: Hold::Now(Holder::current().expect("this process")),
+    };
+    let granted = TableStore::open(&context, deadline)
+        .expect("a lease store")
+        .reserve(&request, &mut |_| {
+            Ok(Choice::Take {
+                profile: "claude-1".parse().expect("a profile"),
+                provider: ProviderKind::Claude,
+                cap: 2,
+            })
+        })
+        .expect("a lease");
+    sandbox.set(
+        "AGENT_FLEET_GENERATION",
+        granted.lease.generation.to_string(),
+    );
+    granted
+}
+
+#[test]
+fn a_worker_s_own_events_move_its_session_and_reach_those_who_wait() {
+    let mut sandbox = worker();
+    let _lease = hold_lease(&mut sandbox);
+    sandbox.set("AGENT_FLEET_TURN_END", sandbox.path("turn-end"));
+    sandbox.set("AGENT_FLEET_EVENTS", sandbox.path("events"));
+    for (event, session) in [
+        ("session-start", "first"),
+        ("stop", "first"),
+        ("session-start", "cleared"),
+    ] {
+        let input = format!("{{\"session_id\":\"{session}\",\"source\":\"startup\"}}");
+        silent(&with_input(
+            &mut sandbox.command(["hook", event]),
+            input.as_bytes(),
+        ));
+    }
+    let answer = sandbox
+        .run(["session", "status", "--task", "a task"])
+        .success();
+    assert_eq!(
+        (&answer["session_id"], &answer["session_event_seq"]),
+        (&"cleared".into(), &2.into())
+    );
+    assert_eq!(
+        (&answer["profile"], &answer["workspace"]),
+        (&"claude-1".into(), &"/project".into())
+    );
+    assert!(sandbox.path("turn-end").exists());
+    let told = std::fs::read_dir(sandbox.path("events/new"))
+        .expect("a maildir")
+        .count();
+    assert_eq!(told, 3);
+    // A `claude` between the hook and the lease's process is a worker of nobody's, in the same environment.
+    let nested = sandbox.path("bin/claude");
+    std::fs::create_dir_all(nested.parent().expect("a directory")).expect("a directory");
+    std::fs::copy("/bin/sh", &nested).expect("a copy of the shell");
+    let program = env!("CARGO_BIN_EXE_agent-fleet");
+    let mut command = sandbox.command(["version"]);
+    let variables: Vec<_> = command
+        .get_envs()
+        .filter_map(|(name, value)| Some((name.to_owned(), value?.to_owned())))
+        .collect();
+    command = Sandbox::tool(&nested);
+    command
+        .env_clear()
+        .envs(variables)
+        .args(["-c", &format!("'{program}' hook session-start; true")]);
+    silent(&with_input(
+        &mut command,
+        b"{\"session_id\":\"nested\",\"source\":\"startup\"}",
+    ));
+    let last = evidence(&sandbox).pop().expect("a line");
+    assert_eq!(
+        (&last["session"], &last["foreign"]),
+        (&"nested".into(), &true.into())
+    );
+    let input = br#"{"rate_limits":{"five_hour":{"used_percentage":12,"resets_at":1900000000}}}"#;
+    for _ in 0..3 {
+        let ran = with_input(&mut sandbox.command(["statusline"]), input);
+        assert_eq!(ran.stdout, "a task · claude-1 · 88% left\n");
+    }
+    let windows = evidence(&sandbox)
+        .into_iter()
+        .filter(|line| line["event"] == "windows");
+    assert_eq!(
+        windows.count(),
+        1,
+        "unchanged windows are recorded once a minute"
+    );
+    let answer = sandbox
+        .run(["session", "status", "--task", "a task"])
+        .success();
+    assert_eq!(answer["session_id"], "cleared");
+    sandbox
+        .run(["session", "remove", "--task", "a task"])
+        .success();
+    sandbox
+        .run(["session", "status", "--task", "a task"])
         .refused("not_found");
 }
 

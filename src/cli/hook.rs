@@ -37,7 +37,7 @@ pub(super) fn words(world: &World) -> Option<&[OsString]> {
 pub(super) fn answer(world: &World, words: &[OsString]) -> ExitCode {
     hook::silently(world, &|context| {
         sources::with(context, |sources| {
-            drop(hook::record(context, words, sources))
+            drop(hook::record(context, words, sources));
         });
     });
     ExitCode::SUCCESS

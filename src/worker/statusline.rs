@@ -86,9 +86,9 @@ fn windows(status: &Map<String, Value>) -> Vec<Window> {
 }
 
 fn instant(value: &Value) -> Option<Timestamp> {
-    match value {
-        Value::String(text) => text.parse().ok(),
-        other => Timestamp::from_second(other.as_i64()?).ok(),
+    match value.as_str() {
+        Some(text) => text.parse().ok(),
+        None => Timestamp::from_second(value.as_i64()?).ok(),
     }
 }
 
@@ -166,7 +166,7 @@ mod tests {
     use super::windows;
     use serde_json::{Value, json};
 
-    fn parsed(limits: Value) -> Vec<(String, f64, Option<i64>)> {
+    fn parsed(limits: &Value) -> Vec<(String, f64, Option<i64>)> {
         let status = json!({ "rate_limits": limits });
         windows(status.as_object().unwrap())
             .into_iter()
@@ -184,7 +184,7 @@ mod tests {
             "seven_day": {"used_percentage": 40, "resets_at": "2030-03-17T17:46:40Z"},
         });
         assert_eq!(
-            parsed(shown),
+            parsed(&shown),
             [
                 ("five_hour".to_owned(), 87.5, Some(1_900_000_000)),
                 ("seven_day".to_owned(), 60.0, Some(1_900_000_000)),
@@ -195,12 +195,12 @@ mod tests {
     #[test]
     fn numbers_that_cannot_be_are_left_out() {
         for bad in [json!(101), json!(-1), json!("12"), json!(null), json!({})] {
-            assert_eq!(parsed(json!({"five_hour": {"used_percentage": bad}})), []);
+            assert_eq!(parsed(&json!({"five_hour": {"used_percentage": bad}})), []);
         }
         for shape in [json!(null), json!([1]), json!({"five_hour": 3})] {
-            assert_eq!(parsed(shape), []);
+            assert_eq!(parsed(&shape), []);
         }
         let odd = json!({"five_hour": {"used_percentage": 1, "resets_at": 1e300}});
-        assert_eq!(parsed(odd), [("five_hour".to_owned(), 99.0, None)]);
+        assert_eq!(parsed(&odd), [("five_hour".to_owned(), 99.0, None)]);
     }
 }
