@@ -6,6 +6,7 @@ mod cli_lease;
 mod cli_output;
 mod docs;
 mod generated;
+mod hooks;
 mod lease_process;
 mod lease_store;
 mod lease_storm;

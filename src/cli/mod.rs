@@ -11,6 +11,7 @@ mod completions;
 mod config;
 mod contract;
 mod format;
+mod hook;
 mod init;
 mod launch;
 mod lease;
@@ -22,8 +23,11 @@ mod project;
 mod providers;
 mod quota;
 mod scripted_agent;
+mod session;
+mod statusline;
 mod usage;
 mod version;
+mod which;
 
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -141,6 +145,8 @@ enum Command {
     Resume(launch::ResumeArguments),
     /// Start a worker here, for a person at a terminal
     Run(launch::RunArguments),
+    /// Record an event of a worker; called by the provider CLIs
+    Hook(hook::HookArguments),
     /// Write the first registry: installed CLIs pinned, profiles to log in to
     Init(init::InitArguments),
     /// Who holds which slot
@@ -158,8 +164,15 @@ enum Command {
     Providers(providers::ProvidersArguments),
     /// What is left of each account's quota
     Quota(quota::QuotaArguments),
+    /// Which conversation continues a task
+    #[command(subcommand)]
+    Session(session::SessionCommand),
+    /// Print Claude's status line; called by Claude Code
+    Statusline(statusline::StatuslineArguments),
     /// Version of the program and of its contract
     Version(version::VersionArguments),
+    /// Inside a worker: who it is
+    Which(which::WhichArguments),
 }
 
 /// What a command did.
@@ -238,6 +251,12 @@ pub fn definition() -> clap::Command {
 
 /// Runs one command line to its exit status.
 pub fn run(world: &World) -> ExitCode {
+    if let Some(words) = hook::words(world) {
+        return hook::answer(world, words);
+    }
+    if let Some(arguments) = statusline::words(world) {
+        return statusline::answer(world, &arguments);
+    }
     bug::install_hook();
     let mut output = Output::before_arguments(world);
     let arguments = match Arguments::try_parse_from(&world.arguments) {
@@ -250,12 +269,12 @@ pub fn run(world: &World) -> ExitCode {
         .and_then(|()| App::new(world, &global, output.format))
         .and_then(|app| {
             output.now = app.context.clock.now();
-            bug::guard(|| dispatch(&app, arguments.command))
+            bug::guard(|| dispatch(world, &app, arguments.command))
         });
     output.finish(outcome)
 }
 
-fn dispatch(app: &App, command: Command) -> Result<Outcome> {
+fn dispatch(world: &World, app: &App, command: Command) -> Result<Outcome> {
     match command {
         Command::Choose(arguments) => choose::run(app, arguments),
         Command::Completions(arguments) => completions::run(&arguments),
@@ -273,6 +292,10 @@ fn dispatch(app: &App, command: Command) -> Result<Outcome> {
         Command::Project(arguments) => project::run(app, &arguments),
         Command::Providers(arguments) => providers::run(app, &arguments),
         Command::Quota(arguments) => quota::run(app, &arguments),
+        Command::Hook(arguments) => Ok(hook::run(world, arguments)),
+        Command::Session(command) => session::run(app, command),
+        Command::Statusline(arguments) => Ok(statusline::run(world, &arguments)),
         Command::Version(arguments) => version::run(app, arguments),
+        Command::Which(arguments) => which::run(app, &arguments),
     }
 }

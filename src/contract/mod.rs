@@ -14,6 +14,7 @@ pub mod registry;
 pub mod schema;
 pub mod selection;
 pub mod session;
+pub mod worker;
 
 /// Version of the contract that shell supervisors depend on.
 pub const VERSION: u32 = 1;

@@ -14,7 +14,8 @@ use super::provider::ProviderList;
 use super::quota::QuotaList;
 use super::registry::{Initialised, PoolList, ProjectList, Setting, SettingList};
 use super::selection::Selection;
-use super::session::{Session, SessionList};
+use super::session::{Session, SessionList, SessionRemoved};
+use super::worker::Which;
 
 type Define = fn(&mut SchemaGenerator) -> Schema;
 
@@ -54,8 +55,10 @@ const ANSWERS: &[(&str, Define)] = &[
     ("quota refresh", define::<QuotaList>),
     ("quota show", define::<QuotaList>),
     ("session list", define::<SessionList>),
+    ("session remove", define::<SessionRemoved>),
     ("session status", define::<Session>),
     ("version", define::<Version>),
+    ("which", define::<Which>),
 ];
 
 /// The whole document: every type in `$defs`, and which command answers with which.

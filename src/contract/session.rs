@@ -32,6 +32,15 @@ pub struct Session {
     pub updated_at: Timestamp,
 }
 
+/// The answer of `session remove`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct SessionRemoved {
+    /// Whose mapping is gone.
+    pub task: Task,
+    /// Always true: an absent mapping is refused.
+    pub removed: bool,
+}
+
 /// The answer of `session list`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct SessionList {

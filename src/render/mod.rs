@@ -15,6 +15,7 @@ mod registry;
 mod selection;
 mod session;
 pub mod words;
+mod worker;
 
 use serde::Serialize;
 use serde_json::Value;

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 
 use super::page::{Page, Role, paint};
 use super::{Human, words};
-use crate::contract::session::{Session, SessionList};
+use crate::contract::session::{Session, SessionList, SessionRemoved};
 
 impl Human for Session {
     fn page(&self, now: Timestamp) -> Page {
@@ -24,6 +24,15 @@ impl Human for Session {
                 ),
             ),
         ])
+    }
+}
+
+impl Human for SessionRemoved {
+    fn page(&self, _: Timestamp) -> Page {
+        Page::new().line(format!(
+            "the conversation of {} is forgotten; it is still in its home",
+            words::plain(self.task.as_str())
+        ))
     }
 }
 

@@ -340,7 +340,7 @@ pub(crate) mod tests {
         let second = event("a", Kind::Stop, 1, 2);
         append(state, ProviderKind::Codex, &second).unwrap();
         let (events, end) = read_from(&file, offset).unwrap();
-        assert_eq!(events, [second.clone()]);
+        assert_eq!(events, [second]);
         assert_eq!(end, std::fs::metadata(&file).unwrap().len());
         let (events, _) = read_from(&file, end + 1).unwrap();
         assert_eq!(events.len(), 2, "a shorter file is read from its beginning");

@@ -161,13 +161,14 @@ pub fn list(state: &Utf8Path) -> Result<(Vec<Session>, Vec<Error>)> {
     };
     let (mut sessions, mut damaged) = (Vec::new(), Vec::new());
     for entry in entries.flatten() {
-        let Some(name) = entry.file_name().to_str().map(str::to_owned) else {
+        let Ok(path) = Utf8PathBuf::from_path_buf(entry.path()) else {
             continue;
         };
-        if name.starts_with('.') || !name.ends_with(".json") {
+        let hidden = path.file_name().is_none_or(|name| name.starts_with('.'));
+        if hidden || path.extension() != Some("json") {
             continue;
         }
-        match read_record(&directory.join(name), None) {
+        match read_record(&path, None) {
             Ok(Some(record)) => sessions.push(record.session),
             Ok(None) => {}
             Err(error) => damaged.push(error),

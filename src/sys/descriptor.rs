@@ -48,7 +48,7 @@ pub fn read_input(limit: usize, deadline: &Deadline) -> Vec<u8> {
     if rustix::termios::isatty(input) {
         return bytes;
     }
-    let mut chunk = [0; 64 << 10];
+    let mut chunk = [0; 16 << 10];
     while bytes.len() < limit {
         let left = deadline.left();
         let timeout = Timespec {

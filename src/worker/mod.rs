@@ -9,4 +9,6 @@ pub mod hook;
 pub mod identity;
 pub mod launch;
 pub mod receipt;
+pub mod sources;
 pub mod statusline;
+pub mod which;

@@ -6,7 +6,6 @@
 //! command gets descriptors 0 to 2 only and 300 ms, and one that leads back here ends at once. Windows are
 //! recorded only for the lease's own process, and only when they changed or a minute has passed.
 
-use std::io::Write as _;
 use std::time::Duration;
 
 use camino::Utf8Path;
@@ -32,30 +31,22 @@ const OWN_LIMIT: Duration = Duration::from_millis(300);
 /// Unchanged windows are recorded again after this many seconds.
 const REPEAT: i64 = 60;
 
-/// Does everything that the verb does.
-pub fn run(context: &Context, home: Option<&Utf8Path>, sources: &Sources<'_>) {
+/// Does everything that the verb does; `say` prints. Our line comes first: the person's command may be cut
+/// off.
+pub fn run(context: &Context, home: Option<&Utf8Path>, sources: &Sources<'_>, say: &dyn Fn(&str)) {
     if context.variables.raw(env::IN_STATUSLINE).is_some() {
         return;
     }
     let input = descriptor::read_input(INPUT_LIMIT, &context.clock.deadline(OWN_LIMIT));
     let status: Map<String, Value> = serde_json::from_slice(&input).unwrap_or_default();
     let windows = windows(&status);
-    let mut text = String::new();
     if let Some(worker) = Worker::of(&context.variables) {
-        text = line(&worker, &windows);
-        text.push('\n');
+        say(&(line(&worker, &windows) + "\n"));
         drop(remember(context, &worker, &status, windows, sources));
     }
-    // Our line first: the person's command may be cut off.
-    emit(text.as_bytes());
     if let Some(command) = home.and_then(|home| Aside::load(home).status_line) {
-        emit(&own(context, &command, input));
+        say(&String::from_utf8_lossy(&own(context, &command, input)));
     }
-}
-
-fn emit(bytes: &[u8]) {
-    // Claude may have gone away.
-    drop(std::io::stdout().write_all(bytes));
 }
 
 fn line(worker: &Worker, windows: &[Window]) -> String {
@@ -95,9 +86,9 @@ fn windows(status: &Map<String, Value>) -> Vec<Window> {
 }
 
 fn instant(value: &Value) -> Option<Timestamp> {
-    match value {
-        Value::String(text) => text.parse().ok(),
-        other => Timestamp::from_second(other.as_i64()?).ok(),
+    match value.as_str() {
+        Some(text) => text.parse().ok(),
+        None => Timestamp::from_second(value.as_i64()?).ok(),
     }
 }
 
@@ -175,7 +166,7 @@ mod tests {
     use super::windows;
     use serde_json::{Value, json};
 
-    fn parsed(limits: Value) -> Vec<(String, f64, Option<i64>)> {
+    fn parsed(limits: &Value) -> Vec<(String, f64, Option<i64>)> {
         let status = json!({ "rate_limits": limits });
         windows(status.as_object().unwrap())
             .into_iter()
@@ -193,7 +184,7 @@ mod tests {
             "seven_day": {"used_percentage": 40, "resets_at": "2030-03-17T17:46:40Z"},
         });
         assert_eq!(
-            parsed(shown),
+            parsed(&shown),
             [
                 ("five_hour".to_owned(), 87.5, Some(1_900_000_000)),
                 ("seven_day".to_owned(), 60.0, Some(1_900_000_000)),
@@ -204,12 +195,12 @@ mod tests {
     #[test]
     fn numbers_that_cannot_be_are_left_out() {
         for bad in [json!(101), json!(-1), json!("12"), json!(null), json!({})] {
-            assert_eq!(parsed(json!({"five_hour": {"used_percentage": bad}})), []);
+            assert_eq!(parsed(&json!({"five_hour": {"used_percentage": bad}})), []);
         }
         for shape in [json!(null), json!([1]), json!({"five_hour": 3})] {
-            assert_eq!(parsed(shape), []);
+            assert_eq!(parsed(&shape), []);
         }
         let odd = json!({"five_hour": {"used_percentage": 1, "resets_at": 1e300}});
-        assert_eq!(parsed(odd), [("five_hour".to_owned(), 99.0, None)]);
+        assert_eq!(parsed(&odd), [("five_hour".to_owned(), 99.0, None)]);
     }
 }

@@ -21,13 +21,13 @@ const STALE: i64 = 10;
 /// The held lock; the directory is removed when it is dropped.
 #[must_use = "the lock is released as soon as the guard is dropped"]
 #[derive(Debug)]
-pub struct ConfigLock {
+pub(super) struct ConfigLock {
     path: Utf8PathBuf,
 }
 
 impl ConfigLock {
     /// Takes the lock of a home's `.claude.json`, waiting for a live holder until the deadline.
-    pub fn take(home: &Utf8Path, clock: &Clock, deadline: &Deadline) -> Result<Self> {
+    pub(super) fn take(home: &Utf8Path, clock: &Clock, deadline: &Deadline) -> Result<Self> {
         let path = home.join(".claude.json.lock");
         loop {
             match DirBuilder::new().mode(0o700).create(&path) {

@@ -100,7 +100,11 @@ fn settings(plan: &HomePlan<'_>, aside: &mut Aside, changes: &mut Vec<String>) -
     let (base, _) = base(plan, changes);
     for key in &plan.settings.inherit_settings {
         match key.as_str() {
-            "hooks" => inherit_hooks(&mut after, hooks::others(&base), &mut aside.inherited),
+            "hooks" => inherit_hooks(
+                &mut after,
+                hooks::others(&base).as_ref(),
+                &mut aside.inherited,
+            ),
             // Servers of the user scope stand in `.claude.json`; the status line is chained below.
             "mcpServers" | "statusLine" => {}
             key if NEVER.contains(&key) => {
@@ -131,7 +135,7 @@ fn settings(plan: &HomePlan<'_>, aside: &mut Aside, changes: &mut Vec<String>) -
 /// Inherits the person's hooks as one setting, ours taken out on both sides.
 fn inherit_hooks(
     document: &mut Map<String, Value>,
-    base: Option<Value>,
+    base: Option<&Value>,
     inherited: &mut Map<String, Value>,
 ) {
     let mut theirs = Map::new();
@@ -139,7 +143,7 @@ fn inherit_hooks(
         theirs.insert("hooks".to_owned(), present);
     }
     let before = theirs.clone();
-    inherit(&mut theirs, "hooks", base.as_ref(), inherited);
+    inherit(&mut theirs, "hooks", base, inherited);
     if theirs != before {
         // Ours are installed again right after.
         match theirs.shift_remove("hooks") {

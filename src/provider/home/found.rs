@@ -20,13 +20,11 @@ impl Found {
 
     /// A file's bytes. One that cannot be read is itself a finding: what it says is not known.
     pub fn read(&mut self, path: &Utf8Path) -> Option<Vec<u8>> {
-        match read::optional(path) {
-            Ok(bytes) => bytes,
-            Err(_) => {
-                self.key(path, "it cannot be read");
-                None
-            }
+        let read = read::optional(path);
+        if read.is_err() {
+            self.key(path, "it cannot be read");
         }
+        read.ok().flatten()
     }
 
     /// The JSON object in a file; one that is no object is itself a finding.

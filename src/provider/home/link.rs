@@ -86,18 +86,12 @@ pub fn share(plan: &HomePlan<'_>, changes: &mut Vec<String>) -> Result<()> {
         }
         let (target, link) = (base.join(name), plan.profile.home.join(name));
         let ours = fs::read_link(&link).is_ok_and(|to| to == target);
-        match (target.exists(), ours) {
-            (true, true) => {}
-            (true, false) if fs::symlink_metadata(&link).is_ok() => {}
-            (true, false) => {
-                symlink::replace(&target, &link)?;
-                changes.push(format!("linked `{link}` to `{target}`"));
-            }
-            (false, true) => {
-                directory::remove_file(&link)?;
-                changes.push(format!("removed the link `{link}`: its target is gone"));
-            }
-            (false, false) => {}
+        if ours && !target.exists() {
+            directory::remove_file(&link)?;
+            changes.push(format!("removed the link `{link}`: its target is gone"));
+        } else if !ours && target.exists() && fs::symlink_metadata(&link).is_err() {
+            symlink::replace(&target, &link)?;
+            changes.push(format!("linked `{link}` to `{target}`"));
         }
     }
     Ok(())

@@ -1,0 +1,61 @@
+//! `agent-fleet session`.
+
+use std::time::Duration;
+
+use clap::Subcommand;
+
+use super::{App, Outcome};
+use crate::contract::session::{SessionList, SessionRemoved};
+use crate::error::Result;
+use crate::id::{ProviderKind, Task};
+use crate::snapshot::{fold, session};
+
+/// Which conversation continues a task.
+#[derive(Debug, Subcommand)]
+pub(super) enum SessionCommand {
+    /// All recorded conversations
+    List,
+    /// The conversation of one task
+    Status {
+        /// The task
+        #[arg(long)]
+        task: Task,
+    },
+    /// Forget which conversation continues a task; the conversation itself stays
+    Remove {
+        /// The task
+        #[arg(long)]
+        task: Task,
+    },
+}
+
+/// What routine commands wait for at most.
+const LIMIT: Duration = Duration::from_secs(8);
+
+pub(super) fn run(app: &App, command: SessionCommand) -> Result<Outcome> {
+    let state = &app.context.roots.state;
+    let deadline = app.context.clock.deadline(LIMIT);
+    for provider in ProviderKind::ALL {
+        fold::fold(&app.context, provider, &deadline)?;
+    }
+    match command {
+        SessionCommand::List => {
+            let (sessions, damaged) = session::list(state)?;
+            for error in damaged {
+                let hint = error.hint.unwrap_or_default();
+                app.note(&format!("{}; next: {hint}", error.message));
+            }
+            app.view(&SessionList { sessions })
+        }
+        SessionCommand::Status { task } => app.view(&session::require(state, &task)?.session),
+        SessionCommand::Remove { task } => {
+            if !session::remove(state, &task)? {
+                return Err(session::SessionError::Missing(task).into());
+            }
+            app.view(&SessionRemoved {
+                task,
+                removed: true,
+            })
+        }
+    }
+}
