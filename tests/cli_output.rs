@@ -116,14 +116,22 @@ fn a_reader_that_goes_away_is_not_an_error() {
 }
 
 #[test]
-fn a_full_disk_behind_stdout_is_an_error() {
+fn a_full_disk_behind_stdout_is_an_error_with_the_status_that_was_asked_for() {
     let sandbox = Sandbox::new();
-    let full = std::fs::File::options()
-        .write(true)
-        .open("/dev/full")
-        .expect("/dev/full");
-    let mut command = sandbox.command(["version", "--format", "human"]);
-    let ran = Ran::of(command.stdout(full));
-    assert_eq!(ran.status, 2, "{ran:?}");
-    assert!(ran.stderr.contains("[disk_full]"), "{ran:?}");
+    for (arguments, status) in [
+        (&["version", "--format", "human"][..], 2),
+        (
+            &["version", "--format", "human", "--exit-codes", "class"],
+            13,
+        ),
+        (&["--exit-codes=flat", "version", "--format", "human"], 2),
+    ] {
+        let full = std::fs::File::options()
+            .write(true)
+            .open("/dev/full")
+            .expect("/dev/full");
+        let ran = Ran::of(sandbox.command(arguments).stdout(full));
+        assert_eq!(ran.status, status, "{arguments:?}: {ran:?}");
+        assert!(ran.stderr.contains("[disk_full]"), "{ran:?}");
+    }
 }

@@ -99,11 +99,7 @@ impl Page {
             return self.line(paint(Role::Faint, nothing));
         }
         let numbers: Vec<bool> = (0..columns.len())
-            .map(|column| {
-                rows.iter()
-                    .filter_map(|row| row.get(column))
-                    .all(|cell| is_number(cell))
-            })
+            .map(|column| has_numbers(rows.iter().filter_map(|row| row.get(column))))
             .collect();
         let mut table = Table::new();
         table
@@ -188,12 +184,13 @@ fn cell(key: &str, value: Option<&Value>) -> String {
     }
 }
 
-/// Whether a cell holds a number, a share or nothing.
-fn is_number(cell: &str) -> bool {
-    strip_str(cell)
-        .to_string()
-        .chars()
-        .all(|letter| letter.is_ascii_digit() || matches!(letter, '.' | '%' | '-' | ' '))
+/// Whether a column has numbers or shares, and nothing else but gaps.
+fn has_numbers<'a>(cells: impl Iterator<Item = &'a String>) -> bool {
+    let text: String = cells.map(|cell| strip_str(cell).to_string()).collect();
+    text.contains(|letter: char| letter.is_ascii_digit())
+        && text
+            .chars()
+            .all(|letter| letter.is_ascii_digit() || matches!(letter, '.' | '%' | '-' | ' '))
 }
 
 /// An error for people: the sentence, the reason of each profile where there are any, when trying again

@@ -36,7 +36,7 @@ pub(crate) fn store(root: &str, faults: Faults) -> TableStore {
 pub(crate) fn later(task: &str) -> Request {
     Request {
         task: task.parse().expect("a task"),
-        workspace: "/work/space".into(),
+        workspace: "/srv/space".into(),
         pool: Some("crew".parse().expect("a pool")),
         provider: None,
         profile: None,
