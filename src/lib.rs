@@ -23,6 +23,7 @@
 //! | [`quota`] | windows, readings, headroom, cooldowns |
 //! | [`registry`] | `accounts.toml`: what people configure |
 //! | [`render`] | turns an answer into JSON, TOON or a page for people |
+//! | [`report`] | putting together what people and supervisors ask about |
 //! | [`secret`] | values that must never be printed |
 //! | [`snapshot`] | what choosing reads, compiled into few small files |
 //! | [`store`] | durability: locks, whole-file replacement, appends |
@@ -45,7 +46,7 @@
 //! | `state/leases/` | [`lease`] |
 //! | `state/sessions/<task-key>.json` | [`snapshot::session`] |
 //! | `state/evidence/<provider>.jsonl` | [`snapshot::evidence`] |
-//! | `state/starts/<profile>` | [`worker::gate`] |
+//! | `state/starts/<profile>.json` | [`worker::gate`] |
 //! | `state/locks/` | [`store::lock`] |
 //!
 //! [`env`]: mod@env
@@ -64,6 +65,7 @@ pub mod provider;
 pub mod quota;
 pub mod registry;
 pub mod render;
+pub mod report;
 pub mod secret;
 pub mod snapshot;
 pub mod store;

@@ -11,10 +11,12 @@ use std::time::Duration;
 
 use serde_json::json;
 
+use super::accounts::{Key, key};
 use super::candidate::Asked;
+use super::examine::{Examined, renewal};
 use super::explain;
 use super::rank::Candidate;
-use super::survey::{Examined, Key, Survey, key, renewal};
+use super::survey::Survey;
 use crate::clock::{Deadline, ROUTINE};
 use crate::contract::lease::Verdict;
 use crate::contract::selection::{DecisionReason, Selection};

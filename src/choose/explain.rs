@@ -109,8 +109,16 @@ fn phrase(code: Code) -> &'static str {
     }
 }
 
+/// One profile's reason as a sentence.
+pub(super) fn sentence(profile: &ProfileId, code: Code, detail: Option<&str>) -> String {
+    let detail = detail
+        .map(|detail| format!(": {detail}"))
+        .unwrap_or_default();
+    format!("profile `{profile}` {}{detail}", phrase(code))
+}
+
 /// The command that gets rid of a reason.
-fn cure(code: Code, profile: &ProfileId, workspace: &str) -> String {
+pub(super) fn cure(code: Code, profile: &ProfileId, workspace: &str) -> String {
     match code.name {
         "profile_disabled" => format!("agent-fleet profile enable {profile}"),
         "policy" => format!("agent-fleet profile policy {profile} --safety worker"),
@@ -161,20 +169,14 @@ pub fn refusal(
                 (outcome, *code)
             }),
     };
-    let sentence = |outcome: &Outcome, code: Code| {
-        let detail = outcome
-            .detail
-            .as_ref()
-            .map(|detail| format!(": {detail}"))
-            .unwrap_or_default();
-        format!("profile `{}` {}{detail}", outcome.profile, phrase(code))
-    };
+    let told =
+        |outcome: &Outcome, code: Code| sentence(&outcome.profile, code, outcome.detail.as_deref());
     let message = if reasons.len() == 1 {
-        sentence(first, *first_code)
+        told(first, *first_code)
     } else {
         let each: Vec<_> = reasons
             .iter()
-            .map(|(outcome, (code, _))| sentence(outcome, *code))
+            .map(|(outcome, (code, _))| told(outcome, *code))
             .collect();
         format!(
             "no profile of pool `{}` can take the task: {}",

@@ -4,8 +4,11 @@
 //! step. Selection starts no provider process, and uses the network only to renew a proof or an aged
 //! reading that it needs.
 
+mod accounts;
 pub mod apply;
 pub mod candidate;
+pub mod examine;
 pub mod explain;
 pub mod rank;
-pub mod survey;
+pub mod routeability;
+mod survey;

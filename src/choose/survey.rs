@@ -4,11 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 
+use super::accounts::{Accounts, Key, Known, ask, key};
 use super::apply::Request;
 use super::candidate::{
     Asked, Basis, Eligibility, Facts, Identity, Quota, eligibility, eligibility_if_enabled,
     is_asked,
 };
+use super::examine::{Examined, examine};
 use super::explain::Outcome;
 use super::rank::{Candidate, rank, score};
 use crate::clock::Deadline;
@@ -16,17 +18,12 @@ use crate::contract::selection::{Identity as Shown, Selection};
 use crate::env::Context;
 use crate::error::{Code, Error, Result, code};
 use crate::id::{ProfileId, ProviderKind};
-use crate::identity::anchor;
-use crate::identity::conflict::{self, Conflict, Overlap};
-use crate::identity::proof::{self, Standing};
 use crate::lease::Occupancy;
-use crate::provider::{self, HomePlan, Want};
-use crate::quota::headroom::{self, Question, Status, Worth};
-use crate::quota::refresh::{Ask, Asker, Target};
+use crate::provider::Want;
+use crate::quota::headroom::Status;
+use crate::quota::refresh::{Ask, Target};
 use crate::registry::project::{self, Workspace};
-use crate::registry::schema::{Profile, QuotaReader, Registry};
-use crate::snapshot::profile::{BASE, ProfileState};
-use crate::snapshot::{fold, provider as snapshot};
+use crate::registry::schema::{Profile, Registry};
 
 /// Profiles found wanting when they were about to be granted: code and detail.
 pub(super) type Rejected = BTreeMap<ProfileId, (Code, String)>;
@@ -36,10 +33,7 @@ pub(super) type Rejected = BTreeMap<ProfileId, (Code, String)>;
 struct Entry<'a> {
     profile: &'a Profile,
     order: usize,
-    state: ProfileState,
-    identity: Identity,
-    detail: Option<String>,
-    worth: Worth,
+    known: Known,
     trusted: bool,
 }
 
@@ -53,17 +47,6 @@ pub(super) struct Survey<'a> {
     /// Profiles of the same providers whose account is not known yet, and base logins to be proved.
     unproved: Vec<Ask<'a>>,
     now: Timestamp,
-}
-
-/// What a look at the profile that would win showed.
-#[derive(Debug)]
-pub enum Examined {
-    /// Credential, home and project are as they should be.
-    Good,
-    /// Something is in the way.
-    Rejected(Code, String),
-    /// Its login changed: the proof must be renewed first.
-    Renew,
 }
 
 impl<'a> Survey<'a> {
@@ -86,68 +69,19 @@ impl<'a> Survey<'a> {
             scope.iter().map(|(_, profile)| profile.provider).collect();
         missing(registry, asked, scope.is_empty())?;
         let (workspace, trusted) = workspaces(context, registry, &kinds, request)?;
-        let mut states = BTreeMap::new();
-        let mut overlaps = BTreeMap::new();
-        let mut unproved = Vec::new();
+        let mut known = BTreeMap::new();
         for kind in &kinds {
-            fold::fold(context, *kind, deadline)?;
-            let known = snapshot::load(context, *kind)?;
-            let anchors = anchor::look(context, registry.provider(*kind)?, &known)?;
-            if anchors.renew_base {
-                unproved.push(ask(
-                    Target::Base(*kind),
-                    Want {
-                        identity: true,
-                        usage: false,
-                    },
-                ));
-            }
-            let accounts: Vec<_> = registry
-                .of(*kind)
-                .filter_map(|profile| {
-                    Some((
-                        profile.id.as_str(),
-                        account(known.states.get(profile.id.as_str())?)?,
-                    ))
-                })
-                .collect();
-            overlaps.extend(conflict::find(&accounts, &anchors.anchors));
-            states.insert(*kind, known);
+            known.insert(*kind, Accounts::look(context, registry, *kind, deadline)?);
         }
+        let unproved = known.values().filter_map(Accounts::wanted).collect();
         let entries = scope
             .into_iter()
             .map(|(order, profile)| {
-                let known = &states[&profile.provider];
-                let state = known
-                    .states
-                    .get(profile.id.as_str())
-                    .cloned()
-                    .unwrap_or_else(|| ProfileState::new(&profile.id));
-                let (identity, detail) = match (
-                    known.damaged.get(profile.id.as_str()),
-                    overlaps.get(profile.id.as_str()),
-                ) {
-                    (Some(damage), _) => (
-                        Identity::Refused(code::IDENTITY_UNPROVEN),
-                        Some(damage.to_string()),
-                    ),
-                    (None, _) if state.proof.is_none() => {
-                        unproven(context, registry, profile, &state)
-                    }
-                    (None, Some(overlap)) => (
-                        Identity::Refused(overlap.code()),
-                        Some(said(profile, overlap)),
-                    ),
-                    (None, None) => (Identity::Proven, None),
-                };
-                let worth = headroom::worth(&state, &question(registry, profile, &state, now));
+                let known = known[&profile.provider].of(context, registry, profile, now);
                 Entry {
                     profile,
                     order,
-                    state,
-                    identity,
-                    detail,
-                    worth,
+                    known,
                     trusted: trusted.contains(&profile.provider),
                 }
             })
@@ -161,37 +95,9 @@ impl<'a> Survey<'a> {
         })
     }
 
-    fn facts<'b>(&'b self, entry: &'b Entry<'a>, rejected: &Rejected) -> Facts<'b> {
-        let worth = &entry.worth;
-        let headroom = worth.headroom.unwrap_or(0.0);
-        let quota = match worth.status {
-            Status::Fresh => Quota::Fresh { headroom },
-            Status::Presumed => Quota::Presumed {
-                headroom,
-                reason: worth.reason.clone().unwrap_or_default(),
-            },
-            Status::Stale => Quota::Stale {
-                retry_at: entry.state.poll.next_at,
-            },
-            Status::Unmeasured => Quota::Unmeasured {
-                retry_at: entry.state.poll.next_at,
-            },
-        };
-        Facts {
-            profile: entry.profile,
-            state: &entry.state,
-            identity: entry.identity.clone(),
-            quota,
-            resets_at: worth.resets_at,
-            reading_age: worth.age_seconds,
-            trusted: entry.trusted,
-            rejected: rejected.get(&entry.profile.id).cloned(),
-        }
-    }
-
     fn eligibility(&self, entry: &Entry<'a>, asked: &Asked, rejected: &Rejected) -> Eligibility {
         eligibility(
-            &self.facts(entry, rejected),
+            &facts(entry, rejected),
             asked,
             &self.registry.settings,
             self.now,
@@ -204,10 +110,10 @@ impl<'a> Survey<'a> {
         let mut wanted: Vec<Ask<'a>> = self.unproved.clone();
         for entry in &self.entries {
             let usage = matches!(
-                entry.worth.status,
+                entry.known.worth.status,
                 Status::Stale | Status::Unmeasured | Status::Presumed
             );
-            let identity = entry.state.proof.is_none();
+            let identity = entry.known.state.proof.is_none();
             if !(usage || identity) || !self.could_route(entry, asked) {
                 continue;
             }
@@ -222,7 +128,7 @@ impl<'a> Survey<'a> {
 
     /// Whether the profile would be routed if its account were proved and its windows full.
     fn could_route(&self, entry: &Entry<'a>, asked: &Asked) -> bool {
-        let mut facts = self.facts(entry, &Rejected::new());
+        let mut facts = facts(entry, &Rejected::new());
         facts.quota = Quota::Fresh { headroom: 100.0 };
         if facts.identity == Identity::Refused(code::IDENTITY_UNPROVEN) {
             facts.identity = Identity::Proven;
@@ -267,7 +173,7 @@ impl<'a> Survey<'a> {
             headroom,
             basis,
             weight: profile.weight,
-            resets_at: entry.worth.resets_at,
+            resets_at: entry.known.worth.resets_at,
             live: live(profile, occupancy),
             last_pick: occupancy.last_pick(&profile.id),
             order: entry.order,
@@ -295,8 +201,8 @@ impl<'a> Survey<'a> {
                     live: live(entry.profile, occupancy),
                     slots: entry.profile.max_concurrent,
                     score: candidate.map(|candidate| score(&candidate, &self.registry.settings)),
-                    reading_age: entry.worth.age_seconds,
-                    detail: found.or_else(|| entry.detail.clone()),
+                    reading_age: entry.known.worth.age_seconds,
+                    detail: found.or_else(|| entry.known.detail.clone()),
                 }
             })
             .collect()
@@ -329,8 +235,8 @@ impl<'a> Survey<'a> {
             context,
             self.registry,
             entry.profile,
-            &entry.state,
-            &self.workspace,
+            &entry.known.state,
+            &self.workspace.path,
         )
     }
 
@@ -346,12 +252,14 @@ impl<'a> Survey<'a> {
     /// What callers are told of a profile that was chosen.
     pub(super) fn selection(&self, request: &Request, profile: &ProfileId) -> Result<Selection> {
         let entry = self.entry(profile)?;
-        let facts = self.facts(entry, &Rejected::new());
+        let facts = facts(entry, &Rejected::new());
         let basis =
             match eligibility_if_enabled(&facts, &request.asked, &self.registry.settings, self.now)
             {
                 Eligibility::Eligible { basis, .. } => basis,
-                Eligibility::Refused { .. } if entry.worth.status == Status::Fresh => Basis::Fresh,
+                Eligibility::Refused { .. } if entry.known.worth.status == Status::Fresh => {
+                    Basis::Fresh
+                }
                 Eligibility::Refused { code, .. } => Basis::Presumed(code.name.to_owned()),
             };
         let degraded_reason = match basis {
@@ -367,14 +275,14 @@ impl<'a> Survey<'a> {
             provider: entry.profile.provider,
             workspace: self.workspace.path.clone(),
             decision_reason: request.reason,
-            quota_fresh: entry.worth.status == Status::Fresh,
-            headroom_percent: entry.worth.headroom,
+            quota_fresh: entry.known.worth.status == Status::Fresh,
+            headroom_percent: entry.known.worth.headroom,
             active_lease_count: 0,
             degraded: degraded_reason.is_some(),
             degraded_reason,
             dry_run: false,
             generation: 0,
-            identity: entry.state.proof.as_ref().map(|proof| Shown {
+            identity: entry.known.state.proof.as_ref().map(|proof| Shown {
                 fingerprint: proof.fingerprint.whole.clone(),
                 proved_at: proof.at,
                 source: proof.source.clone(),
@@ -385,75 +293,10 @@ impl<'a> Survey<'a> {
     }
 }
 
-/// Looks at the credential against its proof, at the home, and at everything that would replace the login.
-pub fn examine(
-    context: &Context,
-    registry: &Registry,
-    profile: &Profile,
-    state: &ProfileState,
-    workspace: &Workspace,
-) -> Result<Examined> {
-    let settings = registry.provider(profile.provider)?;
-    let provider = provider::of(profile.provider);
-    match proof::check(context, profile, settings, state) {
-        Standing::Proven(_) => {}
-        Standing::Renew => return Ok(Examined::Renew),
-        standing @ (Standing::Unproven(_) | Standing::Quarantined(_)) => {
-            let code = standing.code().unwrap_or(code::IDENTITY_UNPROVEN);
-            return Ok(Examined::Rejected(code, standing.word().to_owned()));
-        }
-    }
-    let program = crate::home::program::path(context);
-    let plan = HomePlan {
-        context,
-        registry,
-        settings,
-        profile,
-        program: &program,
-        occupied: None,
-    };
-    if let Err(problem) = provider.readiness(&plan) {
-        return Ok(Examined::Rejected(code::NOT_PROVISIONED, problem.reason));
-    }
-    match provider
-        .overrides(&profile.home, &workspace.path)
-        .into_iter()
-        .next()
-    {
-        Some(found) => Ok(Examined::Rejected(code::AUTH_OVERRIDE, found.source)),
-        None => Ok(Examined::Good),
-    }
-}
-
-/// Whom a question is about: asked once per selection.
-pub(super) type Key = (ProviderKind, String);
-
-/// Whom a question is about.
-pub(super) fn key(ask: &Ask<'_>) -> Key {
-    match ask.target {
-        Target::Profile(profile) => (profile.provider, profile.id.to_string()),
-        Target::Base(kind) => (kind, BASE.to_owned()),
-    }
-}
-
-/// A question that a command asks by the way.
-pub fn ask(target: Target<'_>, want: Want) -> Ask<'_> {
-    Ask {
-        target,
-        want,
-        asker: Asker::Program,
-    }
-}
-
-/// The question whether a login that changed is still the same account.
-pub fn renewal(profile: &Profile) -> Ask<'_> {
-    ask(
-        Target::Profile(profile),
-        Want {
-            identity: true,
-            usage: false,
-        },
-    )
+fn facts<'b>(entry: &'b Entry<'_>, rejected: &Rejected) -> Facts<'b> {
+    let mut facts = entry.known.facts(entry.profile, entry.trusted);
+    facts.rejected = rejected.get(&entry.profile.id).cloned();
+    facts
 }
 
 /// Slots taken, a probe counting as all of them.
@@ -463,61 +306,6 @@ fn live(profile: &Profile, occupancy: &Occupancy) -> u32 {
         live.max(profile.max_concurrent)
     } else {
         live
-    }
-}
-
-fn account(state: &ProfileState) -> Option<&crate::identity::fingerprint::Fingerprint> {
-    let pinned = state
-        .durable
-        .pinned
-        .as_ref()
-        .map(|pinned| &pinned.fingerprint);
-    state
-        .proof
-        .as_ref()
-        .map(|proof| &proof.fingerprint)
-        .or(pinned)
-}
-
-/// Why a profile without a proof has none, by what its credential file looks like.
-fn unproven(
-    context: &Context,
-    registry: &Registry,
-    profile: &Profile,
-    state: &ProfileState,
-) -> (Identity, Option<String>) {
-    let Ok(settings) = registry.provider(profile.provider) else {
-        return (Identity::Refused(code::IDENTITY_UNPROVEN), None);
-    };
-    let standing = proof::check(context, profile, settings, state);
-    let code = standing.code().unwrap_or(code::IDENTITY_UNPROVEN);
-    (Identity::Refused(code), Some(standing.word().to_owned()))
-}
-
-fn said(profile: &Profile, overlap: &Overlap) -> String {
-    let conflict = Conflict {
-        profile: profile.id.to_string(),
-        provider: profile.provider,
-        overlap: overlap.clone(),
-    };
-    conflict.to_string()
-}
-
-fn question<'q>(
-    registry: &Registry,
-    profile: &Profile,
-    state: &ProfileState,
-    now: Timestamp,
-) -> Question<'q> {
-    let readable = registry
-        .provider(profile.provider)
-        .is_ok_and(|settings| settings.quota_reader != QuotaReader::None);
-    Question {
-        model: None,
-        fresh_seconds: registry.settings.quota_fresh_seconds,
-        last_used: None,
-        readable,
-        now,
     }
 }
 

@@ -137,3 +137,10 @@ pub struct ProfileStatus {
     #[schemars(with = "Option<String>", extend("format" = "date-time"))]
     pub login_expires_at: Option<Timestamp>,
 }
+
+/// The answer of `profile status` without a name.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct ProfileStatusList {
+    /// Sorted by id.
+    pub profiles: Vec<ProfileStatus>,
+}

@@ -108,7 +108,7 @@ fn worth(registry: &Registry, profile: &Profile, state: &ProfileState, now: Time
     let question = Question {
         model: None,
         fresh_seconds: registry.settings.quota_fresh_seconds,
-        last_used: None,
+        last_used: state.last_used,
         readable,
         now,
     };

@@ -4,7 +4,9 @@ use jiff::Timestamp;
 
 use super::page::{Page, Role, nothing, paint};
 use super::{Human, quota, words};
-use crate::contract::profile::{Note, Profile, ProfileList, ProfileStatus, Removed};
+use crate::contract::profile::{
+    Note, Profile, ProfileList, ProfileStatus, ProfileStatusList, Removed,
+};
 use crate::id::PoolId;
 use crate::registry::schema::SafetyPolicy;
 
@@ -83,6 +85,30 @@ impl Human for ProfileStatus {
             .fields(&lines)
             .gap()
             .below(&quota::windows(&self.quota, now))
+    }
+}
+
+impl Human for ProfileStatusList {
+    fn page(&self, now: Timestamp) -> Page {
+        let rows = self
+            .profiles
+            .iter()
+            .map(|status| {
+                vec![
+                    paint(Role::Literal, status.profile.id.as_str()),
+                    state(&status.profile),
+                    routing(status, now),
+                    format!(
+                        "{} of {}",
+                        status.active_leases, status.profile.max_concurrent
+                    ),
+                    login(status, now),
+                    quota::reading(&status.quota),
+                ]
+            })
+            .collect();
+        let columns = ["profile", "state", "routing", "leases", "login", "reading"];
+        Page::new().table(&columns, rows, "no profiles")
     }
 }
 

@@ -62,6 +62,8 @@ pub fn apply_event(snapshot: &mut Snapshot, event: &Event, now: Timestamp) {
     if event.foreign {
         return;
     }
+    let state = snapshot.entry(event.profile.as_str());
+    state.last_used = state.last_used.max(Some(event.at));
     match event.event {
         Kind::Windows => saw_windows(
             snapshot.entry(event.profile.as_str()),

@@ -103,6 +103,8 @@ pub struct ProfileState {
     pub reading: Option<Reading>,
     /// A cooldown of at most an hour.
     pub cooldown: Option<Cooldown>,
+    /// When a worker of ours last used the account, as its own events tell.
+    pub last_used: Option<Timestamp>,
     /// When the login itself ends.
     pub login_expires_at: Option<Timestamp>,
     /// `auth_broken` seen in evidence or by a reader, with its time; cleared by a newer proof.

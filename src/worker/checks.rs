@@ -4,7 +4,7 @@
 use camino::Utf8PathBuf;
 
 use super::gate::Seen as Gate;
-use crate::choose::survey::{Examined, examine, renewal};
+use crate::choose::examine::{Examined, examine, renewal};
 use crate::clock::ROUTINE;
 use crate::env::Context;
 use crate::error::{Error, Result, code};
@@ -36,7 +36,7 @@ pub(super) fn ready<'a>(
     let mut renewed = false;
     loop {
         let state = known(context, profile)?;
-        match examine(context, registry, profile, &state, workspace)? {
+        match examine(context, registry, profile, &state, &workspace.path)? {
             Examined::Good => {
                 let fingerprint = state
                     .proof

@@ -1,15 +1,42 @@
 //! `agent-fleet profile enable|disable PROFILE`.
 
 use super::{App, Outcome, answer};
-use crate::env::Context;
+use crate::choose::routeability;
+use crate::clock::ROUTINE;
 use crate::error::Result;
 use crate::id::ProfileId;
-use crate::registry::schema::{Profile, Registry};
+use crate::provider::Want;
+use crate::quota::refresh::{Ask, Asker, Target, refresh};
 use crate::registry::{binary, profiles};
 
+/// Proves the account once, so that what is in the way is said now and not at the first choose.
 pub(super) fn enable(app: &App, id: &ProfileId) -> Result<Outcome> {
     let context = &app.context;
-    let check = |registry: &Registry, profile: &Profile| enable_checks(context, registry, profile);
+    let deadline = context.clock.deadline(ROUTINE);
+    let registry = crate::snapshot::registry::load(context)?;
+    let profile = registry.profile(id)?;
+    let settings = registry.provider(profile.provider)?;
+    binary::resolve(context, settings)?;
+    let want = Want {
+        identity: true,
+        usage: true,
+    };
+    refresh(
+        context,
+        &registry,
+        &[Ask {
+            target: Target::Profile(profile),
+            want,
+            asker: Asker::Program,
+        }],
+        &deadline,
+    )?;
+    if let Some(obstacle) =
+        routeability::report(context, &registry, profile, &deadline)?.obstacle(profile)
+    {
+        return Err(obstacle);
+    }
+    let check = |registry: &_, profile: &_| still_startable(context, registry, profile);
     answer(app, &profiles::enable(context, id, check)?)
 }
 
@@ -17,10 +44,11 @@ pub(super) fn disable(app: &App, id: &ProfileId) -> Result<Outcome> {
     answer(app, &profiles::disable(&app.context, id)?)
 }
 
-/// Everything a profile needs before it is routed, in the order in which a person would set it up. The
-/// first thing that is missing is the error, with the command that provides it.
-fn enable_checks(context: &Context, registry: &Registry, profile: &Profile) -> Result<()> {
-    let settings = registry.provider(profile.provider)?;
-    binary::resolve(context, settings)?;
+fn still_startable(
+    context: &crate::env::Context,
+    registry: &crate::registry::schema::Registry,
+    profile: &crate::registry::schema::Profile,
+) -> Result<()> {
+    binary::resolve(context, registry.provider(profile.provider)?)?;
     Ok(())
 }

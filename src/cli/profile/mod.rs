@@ -6,6 +6,7 @@ mod enable;
 mod list;
 mod policy;
 mod remove;
+mod status;
 mod verify;
 
 use super::{App, Outcome};
@@ -37,6 +38,8 @@ enum Verb {
     Policy(policy::PolicyArguments),
     /// Take a profile out of the registry; its login is never deleted
     Remove(Which),
+    /// Show everything about a profile: login, quota, leases, and whether it would be chosen
+    Status(status::StatusArguments),
     /// End a drain
     Undrain(Which),
     /// Prove whose login is in the home, by asking the provider once
@@ -59,6 +62,7 @@ pub(super) fn run(app: &App, arguments: ProfileArguments) -> Result<Outcome> {
         Verb::List => list::run(app),
         Verb::Policy(arguments) => policy::run(app, arguments),
         Verb::Remove(which) => remove::run(app, &which.id),
+        Verb::Status(arguments) => status::run(app, &arguments),
         Verb::Undrain(which) => drain::undrain(app, &which.id),
         Verb::Verify(arguments) => verify::run(app, &arguments),
     }

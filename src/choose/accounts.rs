@@ -1,0 +1,223 @@
+//! What is known of a provider's accounts: who they are, whether two are one, what their readings are worth.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+
+use super::candidate::{Facts, Identity, Quota};
+use crate::clock::Deadline;
+use crate::env::Context;
+use crate::error::{Result, code};
+use crate::id::ProviderKind;
+use crate::identity::anchor;
+use crate::identity::conflict::{self, Conflict, Overlap};
+use crate::identity::fingerprint::Fingerprint;
+use crate::identity::proof;
+use crate::provider::Want;
+use crate::quota::headroom::{self, Question, Status, Worth};
+use crate::quota::refresh::{Ask, Asker, Target};
+use crate::registry::schema::{Profile, QuotaReader, Registry};
+use crate::snapshot::profile::{BASE, ProfileState};
+use crate::snapshot::provider::Snapshot;
+use crate::snapshot::{fold, provider as snapshot};
+
+/// One provider's accounts, looked at once.
+#[derive(Debug)]
+pub(super) struct Accounts {
+    kind: ProviderKind,
+    snapshot: Snapshot,
+    overlaps: BTreeMap<String, Overlap>,
+    renew_base: bool,
+}
+
+/// What is known of one profile.
+#[derive(Debug)]
+pub(super) struct Known {
+    /// Everything the snapshot holds.
+    pub(super) state: ProfileState,
+    /// The account behind it.
+    pub(super) identity: Identity,
+    /// More about what is in the way of it.
+    pub(super) detail: Option<String>,
+    /// What its reading is worth.
+    pub(super) worth: Worth,
+}
+
+impl Accounts {
+    /// Folds new evidence and looks at snapshot and anchors.
+    pub(super) fn look(
+        context: &Context,
+        registry: &Registry,
+        kind: ProviderKind,
+        deadline: &Deadline,
+    ) -> Result<Self> {
+        fold::fold(context, kind, deadline)?;
+        let snapshot = snapshot::load(context, kind)?;
+        let standing = anchor::look(context, registry.provider(kind)?, &snapshot)?;
+        let accounts: Vec<_> = registry
+            .of(kind)
+            .filter_map(|profile| {
+                Some((
+                    profile.id.as_str(),
+                    account(snapshot.states.get(profile.id.as_str())?)?,
+                ))
+            })
+            .collect();
+        let overlaps = conflict::find(&accounts, &standing.anchors);
+        Ok(Self {
+            kind,
+            snapshot,
+            overlaps,
+            renew_base: standing.renew_base,
+        })
+    }
+
+    /// The question about the base login, when it has to be asked.
+    pub(super) fn wanted<'a>(&self) -> Option<Ask<'a>> {
+        self.renew_base.then_some(ask(
+            Target::Base(self.kind),
+            Want {
+                identity: true,
+                usage: false,
+            },
+        ))
+    }
+
+    /// What is known of one profile.
+    pub(super) fn of(
+        &self,
+        context: &Context,
+        registry: &Registry,
+        profile: &Profile,
+        now: Timestamp,
+    ) -> Known {
+        let id = profile.id.as_str();
+        let state = self
+            .snapshot
+            .states
+            .get(id)
+            .cloned()
+            .unwrap_or_else(|| ProfileState::new(&profile.id));
+        let (identity, detail) = match (self.snapshot.damaged.get(id), self.overlaps.get(id)) {
+            (Some(damage), _) => (
+                Identity::Refused(code::IDENTITY_UNPROVEN),
+                Some(damage.to_string()),
+            ),
+            (None, _) if state.proof.is_none() => unproven(context, registry, profile, &state),
+            (None, Some(overlap)) => (
+                Identity::Refused(overlap.code()),
+                Some(said(profile, overlap)),
+            ),
+            (None, None) => (Identity::Proven, None),
+        };
+        let worth = headroom::worth(&state, &question(registry, profile, &state, now));
+        Known {
+            state,
+            identity,
+            detail,
+            worth,
+        }
+    }
+}
+
+impl Known {
+    /// The facts that decide about the profile.
+    pub(super) fn facts<'b>(&'b self, profile: &'b Profile, trusted: bool) -> Facts<'b> {
+        let headroom = self.worth.headroom.unwrap_or(0.0);
+        let retry_at = self.state.poll.next_at;
+        let quota = match self.worth.status {
+            Status::Fresh => Quota::Fresh { headroom },
+            Status::Presumed => Quota::Presumed {
+                headroom,
+                reason: self.worth.reason.clone().unwrap_or_default(),
+            },
+            Status::Stale => Quota::Stale { retry_at },
+            Status::Unmeasured => Quota::Unmeasured { retry_at },
+        };
+        Facts {
+            profile,
+            state: &self.state,
+            identity: self.identity.clone(),
+            quota,
+            resets_at: self.worth.resets_at,
+            reading_age: self.worth.age_seconds,
+            trusted,
+            rejected: None,
+        }
+    }
+}
+
+/// Whom a question is about: asked once per selection.
+pub(super) type Key = (ProviderKind, String);
+
+/// Whom a question is about.
+pub(super) fn key(ask: &Ask<'_>) -> Key {
+    match ask.target {
+        Target::Profile(profile) => (profile.provider, profile.id.to_string()),
+        Target::Base(kind) => (kind, BASE.to_owned()),
+    }
+}
+
+/// A question that a command asks by the way.
+pub(super) fn ask(target: Target<'_>, want: Want) -> Ask<'_> {
+    Ask {
+        target,
+        want,
+        asker: Asker::Program,
+    }
+}
+
+fn account(state: &ProfileState) -> Option<&Fingerprint> {
+    let pinned = state
+        .durable
+        .pinned
+        .as_ref()
+        .map(|pinned| &pinned.fingerprint);
+    state
+        .proof
+        .as_ref()
+        .map(|proof| &proof.fingerprint)
+        .or(pinned)
+}
+
+/// Why a profile without a proof has none, by what its credential file looks like.
+fn unproven(
+    context: &Context,
+    registry: &Registry,
+    profile: &Profile,
+    state: &ProfileState,
+) -> (Identity, Option<String>) {
+    let Ok(settings) = registry.provider(profile.provider) else {
+        return (Identity::Refused(code::IDENTITY_UNPROVEN), None);
+    };
+    let standing = proof::check(context, profile, settings, state);
+    let code = standing.code().unwrap_or(code::IDENTITY_UNPROVEN);
+    (Identity::Refused(code), Some(standing.word().to_owned()))
+}
+
+fn said(profile: &Profile, overlap: &Overlap) -> String {
+    let conflict = Conflict {
+        profile: profile.id.to_string(),
+        provider: profile.provider,
+        overlap: overlap.clone(),
+    };
+    conflict.to_string()
+}
+
+fn question<'q>(
+    registry: &Registry,
+    profile: &Profile,
+    state: &ProfileState,
+    now: Timestamp,
+) -> Question<'q> {
+    let readable = registry
+        .provider(profile.provider)
+        .is_ok_and(|settings| settings.quota_reader != QuotaReader::None);
+    Question {
+        model: None,
+        fresh_seconds: registry.settings.quota_fresh_seconds,
+        last_used: state.last_used,
+        readable,
+        now,
+    }
+}

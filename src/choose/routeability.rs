@@ -1,0 +1,108 @@
+//! What choosing would say of one profile, whether or not it is enabled and whatever the workspace.
+
+use super::accounts::Accounts;
+use super::candidate::{Asked, Eligibility, Facts, Reserve, eligibility_if_enabled};
+use super::examine::{Examined, examine};
+use super::explain::{basis_word, cure, sentence};
+use crate::clock::Deadline;
+use crate::contract::profile::Routeability;
+use crate::env::Context;
+use crate::error::{Code, Error, Result};
+use crate::registry::schema::{Profile, Registry};
+use crate::snapshot::profile::ProfileState;
+
+/// What is known of a profile, and what would become of it.
+#[derive(Debug)]
+pub struct Report {
+    /// Everything the snapshot holds.
+    pub state: ProfileState,
+    /// What choosing would say.
+    pub routeability: Routeability,
+    /// Why the home cannot take workers, when it cannot.
+    pub provision_problem: Option<String>,
+    /// The refusal, when it would be refused.
+    refusal: Option<(Code, Option<String>)>,
+}
+
+/// Looks at one profile: local files only, no network.
+pub fn report(
+    context: &Context,
+    registry: &Registry,
+    profile: &Profile,
+    deadline: &Deadline,
+) -> Result<Report> {
+    let now = context.clock.now();
+    let accounts = Accounts::look(context, registry, profile.provider, deadline)?;
+    let known = accounts.of(context, registry, profile, now);
+    let asked = Asked {
+        pool: profile
+            .pools
+            .first()
+            .cloned()
+            .map_or_else(|| profile.provider.name().parse(), Ok)?,
+        provider: None,
+        profile: None,
+        reserve: Reserve::Keep,
+    };
+    let mut facts: Facts<'_> = known.facts(profile, true);
+    let mut detail = known.detail.clone();
+    // The home itself stands for a workspace: what a project would add depends on the project.
+    let mut provision_problem = None;
+    if let Examined::Rejected(code, found) =
+        examine(context, registry, profile, &known.state, &profile.home)?
+    {
+        if code == crate::error::code::NOT_PROVISIONED {
+            provision_problem = Some(found.clone());
+        }
+        detail = Some(found.clone());
+        facts.rejected = Some((code, found));
+    }
+    let (routeability, refusal) =
+        match eligibility_if_enabled(&facts, &asked, &registry.settings, now) {
+            Eligibility::Eligible { basis, .. } => {
+                let reason = basis_word(&basis).to_owned();
+                (
+                    Routeability {
+                        eligible: true,
+                        mode: "quota".to_owned(),
+                        reason,
+                        retry_at: None,
+                    },
+                    None,
+                )
+            }
+            Eligibility::Refused { code, retry_at } => {
+                let reason = code.name.to_owned();
+                (
+                    Routeability {
+                        eligible: false,
+                        mode: "unavailable".to_owned(),
+                        reason,
+                        retry_at,
+                    },
+                    Some((code, detail)),
+                )
+            }
+        };
+    Ok(Report {
+        state: known.state,
+        routeability,
+        provision_problem,
+        refusal,
+    })
+}
+
+impl Report {
+    /// The refusal as an error, unless only waiting is needed.
+    pub fn obstacle(&self, profile: &Profile) -> Option<Error> {
+        let (code, detail) = self.refusal.as_ref()?;
+        let waits = code.class == crate::error::Class::Capacity;
+        (!waits).then(|| {
+            Error::new(*code, sentence(&profile.id, *code, detail.as_deref())).hint(cure(
+                *code,
+                &profile.id,
+                "",
+            ))
+        })
+    }
+}

@@ -1,0 +1,48 @@
+//! `agent-fleet profile status [PROFILE]`.
+
+use super::{App, Outcome};
+use crate::clock::ROUTINE;
+use crate::contract::profile::ProfileStatusList;
+use crate::error::Result;
+use crate::id::ProfileId;
+use crate::report::profile::statuses;
+
+#[derive(Debug, clap::Args)]
+pub(super) struct StatusArguments {
+    /// Which profile; all when left out
+    #[arg(value_name = "PROFILE")]
+    id: Option<ProfileId>,
+}
+
+pub(super) fn run(app: &App, arguments: &StatusArguments) -> Result<Outcome> {
+    let context = &app.context;
+    let registry = crate::snapshot::registry::load(context)?;
+    let deadline = context.clock.deadline(ROUTINE);
+    let store = app.store()?;
+    match &arguments.id {
+        Some(id) => {
+            let statuses = statuses(
+                context,
+                &store,
+                &registry,
+                &[registry.profile(id)?],
+                &deadline,
+            )?;
+            statuses.first().map_or_else(
+                || {
+                    app.view(&ProfileStatusList {
+                        profiles: Vec::new(),
+                    })
+                },
+                |one| app.view(one),
+            )
+        }
+        None => {
+            let mut all: Vec<_> = registry.profiles.iter().collect();
+            all.sort_by(|one, other| one.id.cmp(&other.id));
+            app.view(&ProfileStatusList {
+                profiles: statuses(context, &store, &registry, &all, &deadline)?,
+            })
+        }
+    }
+}

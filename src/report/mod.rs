@@ -1,0 +1,3 @@
+//! Putting together what people and supervisors ask about: local files only.
+
+pub mod profile;

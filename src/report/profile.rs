@@ -1,0 +1,96 @@
+//! Everything about one profile, for `profile status`.
+
+use crate::choose::routeability;
+use crate::clock::Deadline;
+use crate::contract::profile::{Note, Profile as Shown, ProfileStatus};
+use crate::env::Context;
+use crate::error::Result;
+use crate::identity::credential::{self, Seen};
+use crate::lease::{LeaseStore, Occupancy};
+use crate::provider::LoginKind;
+use crate::quota::report::row;
+use crate::registry::schema::{Profile, Registry};
+use crate::snapshot::fold;
+use crate::snapshot::profile::ProfileState;
+
+/// The status of some profiles, in their order.
+pub fn statuses(
+    context: &Context,
+    store: &dyn LeaseStore,
+    registry: &Registry,
+    profiles: &[&Profile],
+    deadline: &Deadline,
+) -> Result<Vec<ProfileStatus>> {
+    let occupancy = store.occupancy()?;
+    profiles
+        .iter()
+        .map(|profile| status(context, registry, profile, &occupancy, deadline))
+        .collect()
+}
+
+fn status(
+    context: &Context,
+    registry: &Registry,
+    profile: &Profile,
+    occupancy: &Occupancy,
+    deadline: &Deadline,
+) -> Result<ProfileStatus> {
+    let report = routeability::report(context, registry, profile, deadline)?;
+    let snapshot = fold::load(context, profile.provider, deadline)?;
+    let state = &report.state;
+    Ok(ProfileStatus {
+        profile: Shown::from(profile),
+        active_leases: occupancy.live(&profile.id),
+        auth_status: auth_status(context, profile).to_owned(),
+        cooldown: cooldown(context, state),
+        drain: state.durable.drain.as_ref().map(|note| Note {
+            reason: note.reason.clone(),
+            at: note.at,
+            until: None,
+        }),
+        provisioned: report.provision_problem.is_none(),
+        provision_reason: report.provision_problem,
+        quota: row(context, registry, profile, &snapshot)?,
+        routeability: report.routeability,
+        login_expires_at: state.login_expires_at,
+    })
+}
+
+/// What the credential file alone says.
+fn auth_status(context: &Context, profile: &Profile) -> &'static str {
+    match credential::look(profile.provider, &profile.home, None, context.clock) {
+        Seen::Read(look) => match look.login.kind {
+            LoginKind::ApiKey => "api_key",
+            LoginKind::Blank => "logged_out",
+            LoginKind::Subscription => {
+                let expired = look
+                    .login
+                    .access_expires_at
+                    .is_some_and(|at| at <= context.clock.now());
+                match (expired, look.login.refreshable) {
+                    (false, _) => "logged_in",
+                    (true, true) => "refreshable",
+                    (true, false) => "logged_out",
+                }
+            }
+        },
+        Seen::Missing => "logged_out",
+        Seen::Linked | Seen::Unreadable | Seen::Unparsable | Seen::Unchanged => "unknown",
+    }
+}
+
+/// The cooldown that ends last.
+fn cooldown(context: &Context, state: &ProfileState) -> Option<Note> {
+    let now = context.clock.now();
+    let both = [&state.cooldown, &state.durable.cooldown];
+    let last = both
+        .into_iter()
+        .flatten()
+        .filter(|cooldown| cooldown.until > now)
+        .max_by_key(|cooldown| cooldown.until)?;
+    Some(Note {
+        reason: last.reason.clone(),
+        at: last.since,
+        until: Some(last.until),
+    })
+}
