@@ -199,6 +199,13 @@ mod tests {
         snapshot.states.remove("codex-1").unwrap_or_default()
     }
 
+    /// A profile of which is known only when a worker last used it.
+    fn only_used() -> ProfileState {
+        let mut state = ProfileState::named("codex-1");
+        state.last_used = Some(now());
+        state
+    }
+
     #[test]
     fn each_kind_of_limit_has_its_own_consequence() {
         let quota = applied(&failure("rate_limit"), now()).cooldown.unwrap();
@@ -228,7 +235,7 @@ mod tests {
         ] {
             assert_eq!(
                 applied(&failure(harmless), now()),
-                ProfileState::default(),
+                only_used(),
                 "{harmless}"
             );
         }
@@ -259,7 +266,7 @@ mod tests {
         assert_eq!(kept.unwrap().until, after(1200));
         assert_eq!(
             applied(&failure("rate_limit"), after(700)),
-            ProfileState::named("codex-1")
+            only_used()
         );
     }
 }
