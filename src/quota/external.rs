@@ -1,7 +1,7 @@
 //! An external quota reader: any program that prints quota-axi's JSON (0.1.40, schema 5).
 //!
 //! It is trusted by configuration, never by environment. Each profile gives it a HOME and an
-//! XDG_CACHE_HOME of its own: quota-axi's cache is shared across accounts otherwise and answers one
+//! `XDG_CACHE_HOME` of its own: quota-axi's cache is shared across accounts otherwise and answers one
 //! account's question with another's windows. It sees the provider home, the profile's name, the way to the
 //! network and nothing else of the caller's environment. Only an answer that calls itself fresh, for the
 //! provider that was asked about, counts. What it says of the account is hashed at once and never kept.
