@@ -16,12 +16,12 @@ impl World {
         let sandbox = Sandbox::new();
         let home = |id: &str| sandbox.path(format!("share/accounts/scripted/{id}"));
         let registry = format!(
-            "version = 1\n[providers.scripted]\nbase_home = false\ndesktop_identity_file = false\nservice = {:?}\n\
-             [profiles.one]\nprovider = \"scripted\"\nhome = {:?}\npools = [\"crew\"]\nenabled = true\n\
-             [profiles.two]\nprovider = \"scripted\"\nhome = {:?}\npools = [\"crew\"]\nenabled = true\n",
-            sandbox.path("service"),
-            home("one"),
-            home("two"),
+            "version = 1\n[providers.scripted]\nbase_home = false\ndesktop_identity_file = false\nservice = \"{}\"\n\
+             [profiles.one]\nprovider = \"scripted\"\nhome = \"{}\"\npools = [\"crew\"]\nenabled = true\n\
+             [profiles.two]\nprovider = \"scripted\"\nhome = \"{}\"\npools = [\"crew\"]\nenabled = true\n",
+            sandbox.path("service").display(),
+            home("one").display(),
+            home("two").display(),
         );
         sandbox.write("config/accounts.toml", registry);
         let world = Self { sandbox };
@@ -36,7 +36,7 @@ impl World {
     }
 
     fn log_in(&self, id: &str, account: &str, more: &[&str]) {
-        std::fs::create_dir_all(self.home(id)).unwrap();
+        std::fs::create_dir_all(self.home(id)).expect("a directory in the sandbox");
         let service = self.sandbox.path("service");
         let mut line = vec![
             "scripted-agent",
@@ -46,7 +46,7 @@ impl World {
             account,
             "--service",
         ];
-        line.push(service.to_str().unwrap());
+        line.push(service.to_str().expect("UTF-8"));
         line.extend(more);
         let mut command = self.sandbox.command(line);
         command.env("SCRIPTED_HOME", self.home(id));
@@ -56,9 +56,9 @@ impl World {
 
     fn account(&self, account: &str, change: &Value) {
         let path = format!("service/{account}.json");
-        let bytes = std::fs::read(self.sandbox.path(&path)).unwrap();
-        let mut file: Value = serde_json::from_slice(&bytes).unwrap();
-        for (key, value) in change.as_object().unwrap() {
+        let bytes = std::fs::read(self.sandbox.path(&path)).expect("the account");
+        let mut file: Value = serde_json::from_slice(&bytes).expect("JSON");
+        for (key, value) in change.as_object().expect("an object") {
             file[key] = value.clone();
         }
         self.sandbox.write(path, file.to_string());
@@ -97,7 +97,7 @@ fn keys(value: &Value, found: &mut Vec<String>) {
             }
         }
         Value::Array(list) => list.iter().for_each(|inner| keys(inner, found)),
-        _ => {}
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
 }
 

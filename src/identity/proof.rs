@@ -11,7 +11,7 @@ use super::credential::{self, Seen};
 use crate::env::Context;
 use crate::error::{Code, Refusal, code};
 use crate::id::ProfileId;
-use crate::provider::{Login, LoginKind};
+use crate::provider::{self, Login, LoginKind};
 use crate::registry::schema::{Credential, Profile, ProviderSettings, QuotaReader};
 use crate::snapshot::profile::{Binding, Note, ProfileState};
 use crate::sys::filesystem::Identity;
@@ -132,7 +132,7 @@ impl Standing {
             clause,
             credential: profile
                 .home
-                .join(crate::provider::account::credential_file(profile.provider))
+                .join(provider::of(profile.provider).credential_file())
                 .into_string(),
         })
     }

@@ -17,7 +17,7 @@ use crate::error::Result;
 use crate::id::ProviderKind;
 use crate::identity::fingerprint::Account;
 use crate::provider::answer::{instant, number, text};
-use crate::provider::{FetchError, Usage, account};
+use crate::provider::{self, FetchError, Usage};
 use crate::store::directory;
 use crate::sys::spawn::{self, Program};
 
@@ -87,7 +87,7 @@ pub(crate) fn read(
         ("HOME", home.as_str()),
         ("XDG_CACHE_HOME", cache.as_str()),
         (
-            account::home_variable(subject.provider),
+            provider::of(subject.provider).home_variable(),
             subject.home.as_str(),
         ),
         (env::PROFILE, subject.profile),

@@ -19,7 +19,7 @@ use crate::id::{ProfileId, ProviderKind};
 use crate::identity::credential::{self, Look, Seen};
 use crate::identity::fingerprint::{Account, Fingerprint, Key};
 use crate::identity::proof::{Unproven, is_usable};
-use crate::provider::{FetchError, Fetched, LoginKind, Want, account};
+use crate::provider::{self as services, FetchError, Fetched, LoginKind, Want, account};
 use crate::registry::schema::{
     Anchor, Credential, ProviderSettings, QuotaReader, Registry, SafetyPolicy,
 };
@@ -266,7 +266,7 @@ impl<'a> Fetch<'a> {
             });
         }
         let fetched = match look {
-            Some(look) => account::fetch(
+            Some(look) => services::of(self.provider()).fetch(
                 self.context,
                 self.settings,
                 &look.login,
