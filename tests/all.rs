@@ -4,6 +4,7 @@ mod architecture;
 mod cli_contract;
 mod cli_lease;
 mod cli_output;
+mod cli_quota;
 mod docs;
 mod generated;
 mod hooks;

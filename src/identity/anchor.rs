@@ -123,7 +123,7 @@ mod tests {
     use crate::clock::Clock;
     use crate::id::ProviderKind::Claude;
     use crate::identity::conflict::AnchorIdentity;
-    use crate::provider::account;
+    use crate::provider;
     use crate::registry::schema::{Anchor, BinaryPolicy, ProviderSettings, QuotaReader};
     use crate::snapshot::profile::{BASE, Binding, Proof};
     use crate::snapshot::provider::Snapshot;
@@ -190,9 +190,8 @@ mod tests {
         assert_eq!(base_of(&world, &none), (AnchorIdentity::Nobody, false));
         world.write(&path, LOGIN);
         let account = || (AnchorIdentity::Account(pinned("base").fingerprint), false);
-        let digest = account::parse_login(Claude, LOGIN.as_bytes())
-            .unwrap()
-            .digest;
+        let login = provider::of(Claude).parse_login(LOGIN.as_bytes());
+        let digest = login.unwrap().digest;
         assert_eq!(base_of(&world, &proved(&digest)), account());
         let renew = (AnchorIdentity::Unverified("unproven"), true);
         assert_eq!(

@@ -14,7 +14,7 @@ use camino::Utf8Path;
 
 use crate::clock::Clock;
 use crate::id::ProviderKind;
-use crate::provider::{Login, account};
+use crate::provider::{self, Login};
 use crate::secret::Secret;
 use crate::snapshot::profile::Proof;
 use crate::sys::filesystem::Identity;
@@ -63,8 +63,8 @@ pub fn is_settled(file: &Identity, digested_at: i128) -> bool {
 }
 
 /// Looks at the credential file of a home; `known` is the proof whose tuple saves the reading.
-pub fn look(provider: ProviderKind, home: &Utf8Path, known: Option<&Proof>, clock: Clock) -> Seen {
-    let path = home.join(account::credential_file(provider));
+pub fn look(kind: ProviderKind, home: &Utf8Path, known: Option<&Proof>, clock: Clock) -> Seen {
+    let path = home.join(provider::of(kind).credential_file());
     let mut worst = Seen::Unparsable;
     for attempt in 0..=RETRIES {
         if attempt > 0 {
@@ -84,7 +84,7 @@ pub fn look(provider: ProviderKind, home: &Utf8Path, known: Option<&Proof>, cloc
         {
             return Seen::Unchanged;
         }
-        match read(provider, &path, &metadata, clock) {
+        match read(kind, &path, &metadata, clock) {
             Ok(Some(look)) => return Seen::Read(Box::new(look)),
             Ok(None) => worst = Seen::Unparsable,
             Err(_) => worst = Seen::Unreadable,
@@ -95,7 +95,7 @@ pub fn look(provider: ProviderKind, home: &Utf8Path, known: Option<&Proof>, cloc
 
 /// Reads the file once; `None` when it means nothing or was written meanwhile.
 fn read(
-    provider: ProviderKind,
+    kind: ProviderKind,
     path: &Utf8Path,
     expected: &Metadata,
     clock: Clock,
@@ -108,7 +108,7 @@ fn read(
     if after != Identity::from(expected) {
         return Ok(None);
     }
-    let Ok(login) = account::parse_login(provider, &bytes) else {
+    let Ok(login) = provider::of(kind).parse_login(&bytes) else {
         return Ok(None);
     };
     Ok(Some(Look {

@@ -11,7 +11,7 @@ use super::credential::{self, Seen};
 use crate::env::Context;
 use crate::error::{Code, Refusal, code};
 use crate::id::ProfileId;
-use crate::provider::{Login, LoginKind};
+use crate::provider::{self, Login, LoginKind};
 use crate::registry::schema::{Credential, Profile, ProviderSettings, QuotaReader};
 use crate::snapshot::profile::{Binding, Note, ProfileState};
 use crate::sys::filesystem::Identity;
@@ -132,7 +132,7 @@ impl Standing {
             clause,
             credential: profile
                 .home
-                .join(crate::provider::account::credential_file(profile.provider))
+                .join(provider::of(profile.provider).credential_file())
                 .into_string(),
         })
     }
@@ -278,9 +278,9 @@ mod tests {
         Key::new([1; 32]).fingerprint(Claude, &account)
     }
 
-    fn state(binding: Option<Binding>) -> ProfileState {
+    fn state(binding: impl Into<Option<Binding>>) -> ProfileState {
         let mut state = ProfileState::named("claude-1");
-        state.proof = binding.map(|binding| Proof {
+        state.proof = binding.into().map(|binding| Proof {
             fingerprint: fingerprint("a1"),
             source: "oauth-profile".to_owned(),
             at: now(),
@@ -291,8 +291,8 @@ mod tests {
         state
     }
 
-    fn tokens(digest: &str) -> Option<Binding> {
-        Some(Binding::Tokens(digest.to_owned()))
+    fn tokens(digest: &str) -> Binding {
+        Binding::Tokens(digest.to_owned())
     }
 
     fn read(kind: LoginKind, digest: &str, expires: &str) -> Seen {
@@ -377,7 +377,7 @@ mod tests {
     #[test]
     fn an_external_readers_proof_binds_to_no_credential_as_well() {
         let external = QuotaReader::External("/reader".into());
-        let proved = state(Some(Binding::NoCredential));
+        let proved = state(Binding::NoCredential);
         assert_eq!(
             decide(&proved, &Seen::Missing, &external),
             Standing::Proven(None)

@@ -105,7 +105,7 @@ impl Client {
                     wait.and_then(|value| value.to_str().ok()?.trim().parse().ok()),
                 ));
             }
-            300..400 => return Err(unavailable("it answered with a redirect")),
+            300..=399 => return Err(unavailable("it answered with a redirect")),
             other => return Err(FetchError::Unavailable(format!("it answered {other}"))),
         }
         let body = response
@@ -123,6 +123,10 @@ fn unavailable(why: &str) -> FetchError {
 }
 
 /// What went wrong, in words of our own: the client's may quote what it sent.
+#[expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "the client may get new errors, which would have no words of their own"
+)]
 fn failure(error: &ureq::Error) -> FetchError {
     match error {
         ureq::Error::Timeout(_) => unavailable("it did not answer in time"),
@@ -178,10 +182,11 @@ fn roots(variables: &Variables) -> Vec<Certificate<'static>> {
             .ok()
             .flatten()
             .unwrap_or_default();
-        roots.extend(parse_pem(&bytes).filter_map(|item| match item {
-            Ok(PemItem::Certificate(certificate)) => Some(certificate),
-            _ => None,
-        }));
+        for item in parse_pem(&bytes) {
+            if let Ok(PemItem::Certificate(certificate)) = item {
+                roots.push(certificate);
+            }
+        }
     }
     roots
 }

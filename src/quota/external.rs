@@ -1,7 +1,7 @@
 //! An external quota reader: any program that prints quota-axi's JSON (0.1.40, schema 5).
 //!
 //! It is trusted by configuration, never by environment. Each profile gives it a HOME and an
-//! XDG_CACHE_HOME of its own: quota-axi's cache is shared across accounts otherwise and answers one
+//! `XDG_CACHE_HOME` of its own: quota-axi's cache is shared across accounts otherwise and answers one
 //! account's question with another's windows. It sees the provider home, the profile's name, the way to the
 //! network and nothing else of the caller's environment. Only an answer that calls itself fresh, for the
 //! provider that was asked about, counts. What it says of the account is hashed at once and never kept.
@@ -17,7 +17,7 @@ use crate::error::Result;
 use crate::id::ProviderKind;
 use crate::identity::fingerprint::Account;
 use crate::provider::answer::{instant, number, text};
-use crate::provider::{FetchError, Usage, account};
+use crate::provider::{self, FetchError, Usage};
 use crate::store::directory;
 use crate::sys::spawn::{self, Program};
 
@@ -87,7 +87,7 @@ pub(crate) fn read(
         ("HOME", home.as_str()),
         ("XDG_CACHE_HOME", cache.as_str()),
         (
-            account::home_variable(subject.provider),
+            provider::of(subject.provider).home_variable(),
             subject.home.as_str(),
         ),
         (env::PROFILE, subject.profile),

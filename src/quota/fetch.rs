@@ -14,12 +14,12 @@ use super::refresh::{Ask, Asker, Outcome, Target};
 use super::window::Reading;
 use crate::clock::Deadline;
 use crate::env::Context;
-use crate::error::{Error, Result, code};
+use crate::error::Result;
 use crate::id::{ProfileId, ProviderKind};
 use crate::identity::credential::{self, Look, Seen};
 use crate::identity::fingerprint::{Account, Fingerprint, Key};
 use crate::identity::proof::{Unproven, is_usable};
-use crate::provider::{FetchError, Fetched, LoginKind, Want, account};
+use crate::provider::{self as services, FetchError, Fetched, LoginKind, Want, account};
 use crate::registry::schema::{
     Anchor, Credential, ProviderSettings, QuotaReader, Registry, SafetyPolicy,
 };
@@ -133,8 +133,8 @@ impl<'a> Fetch<'a> {
             Ok(look) => look,
             Err(reason) => return Ok(Outcome::Left(reason)),
         };
-        if let Need::Nothing(outcome) = self.need(&self.state()?, look.as_ref()) {
-            return self.nothing(look.as_ref(), outcome);
+        if let Need::Nothing(outcome) = self.need(&self.state()?, look.as_deref()) {
+            return self.nothing(look.as_deref(), outcome);
         }
         let locks = Locks::new(&self.context.roots.state, self.context.clock);
         let _fetching = locks.take(
@@ -146,12 +146,12 @@ impl<'a> Fetch<'a> {
             Ok(look) => look,
             Err(reason) => return Ok(Outcome::Left(reason)),
         };
-        let want = match self.need(&self.state()?, look.as_ref()) {
-            Need::Nothing(outcome) => return self.nothing(look.as_ref(), outcome),
+        let want = match self.need(&self.state()?, look.as_deref()) {
+            Need::Nothing(outcome) => return self.nothing(look.as_deref(), outcome),
             Need::Ask(want) => want,
         };
-        let brought = self.ask(look.as_ref(), want)?;
-        self.keep(look.as_ref(), brought)
+        let brought = self.ask(look.as_deref(), want)?;
+        self.keep(look.as_deref(), &brought)
     }
 
     /// The login in the home now; `None` when it holds no credential and an external reader may know more.
@@ -173,7 +173,7 @@ impl<'a> Fetch<'a> {
     }
 
     /// What must still be asked, by what is known and by what the poll budget allows.
-    fn need(&self, state: &ProfileState, look: Option<&Box<Look>>) -> Need {
+    fn need(&self, state: &ProfileState, look: Option<&Look>) -> Need {
         let now = self.context.clock.now();
         let digest = look.map(|look| look.login.digest.as_str());
         let proof = state
@@ -221,7 +221,7 @@ impl<'a> Fetch<'a> {
     }
 
     /// Remembers that the token is expired, so that nobody takes the reading for renewable.
-    fn nothing(&self, look: Option<&Box<Look>>, outcome: Outcome) -> Result<Outcome> {
+    fn nothing(&self, look: Option<&Look>, outcome: Outcome) -> Result<Outcome> {
         if outcome == Outcome::Left(TOKEN_EXPIRED)
             && self.state()?.poll.reason.as_deref() != Some(TOKEN_EXPIRED)
         {
@@ -235,7 +235,7 @@ impl<'a> Fetch<'a> {
         Ok(outcome)
     }
 
-    fn ask(&self, look: Option<&Box<Look>>, want: Want) -> Result<Brought> {
+    fn ask(&self, look: Option<&Look>, want: Want) -> Result<Brought> {
         if let QuotaReader::External(program) = self.reader {
             let subject = Subject {
                 profile: &self.name,
@@ -266,7 +266,7 @@ impl<'a> Fetch<'a> {
             });
         }
         let fetched = match look {
-            Some(look) => account::fetch(
+            Some(look) => services::of(self.provider()).fetch(
                 self.context,
                 self.settings,
                 &look.login,
@@ -284,7 +284,7 @@ impl<'a> Fetch<'a> {
     }
 
     /// Writes down what was brought, if the home still holds the login it was brought with.
-    fn keep(&self, before: Option<&Box<Look>>, brought: Brought) -> Result<Outcome> {
+    fn keep(&self, before: Option<&Look>, brought: &Brought) -> Result<Outcome> {
         let digest = before.map(|look| look.login.digest.as_str());
         let after = self.look();
         let unchanged = match &after {
@@ -300,7 +300,7 @@ impl<'a> Fetch<'a> {
             .filter(|_| !self.is_external() && self.name != BASE)
             .map(|look| account::hints(self.provider(), self.home, look.text.expose().as_bytes()))
             .unwrap_or_default();
-        let look = look.as_ref();
+        let look = look.as_deref();
         provider::update(self.context, self.provider(), self.deadline, |snapshot| {
             let found = brought
                 .fetched
@@ -312,7 +312,7 @@ impl<'a> Fetch<'a> {
                 snapshot.restore(&self.name);
             }
             let state = snapshot.entry(&self.name);
-            state.poll = self.poll_after(&state.poll, digest, &brought.fetched, now);
+            state.poll = poll_after(&state.poll, digest, &brought.fetched, now);
             if let Some(look) = look {
                 state.login_expires_at = look.login.login_expires_at;
             }
@@ -364,27 +364,22 @@ impl<'a> Fetch<'a> {
             }
         })
     }
+}
 
-    fn poll_after(
-        &self,
-        before: &Poll,
-        digest: Option<&str>,
-        fetched: &Fetched,
-        now: Timestamp,
-    ) -> Poll {
-        let outcome = first_error(fetched).map_or(Ok(()), Err);
-        let after = poll::after(before, digest, outcome, now);
-        // The identity alone costs nothing of the usage endpoint's budget.
-        let spared = fetched.usage.is_none() && outcome.is_ok();
-        let same_login = before.digest.as_deref() == digest;
-        Poll {
-            next_at: if spared {
-                before.next_at.filter(|_| same_login)
-            } else {
-                after.next_at
-            },
-            ..after
-        }
+/// What to remember of this fetch for the next.
+fn poll_after(before: &Poll, digest: Option<&str>, fetched: &Fetched, now: Timestamp) -> Poll {
+    let outcome = first_error(fetched).map_or(Ok(()), Err);
+    let after = poll::after(before, digest, outcome, now);
+    // The identity alone costs nothing of the usage endpoint's budget.
+    let spared = fetched.usage.is_none() && outcome.is_ok();
+    let same_login = before.digest.as_deref() == digest;
+    Poll {
+        next_at: if spared {
+            before.next_at.filter(|_| same_login)
+        } else {
+            after.next_at
+        },
+        ..after
     }
 }
 

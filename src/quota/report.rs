@@ -9,7 +9,7 @@ use super::refresh::{Ask, Asker, Target, refresh};
 use crate::clock::Deadline;
 use crate::contract::quota::{Quota, Window};
 use crate::env::Context;
-use crate::error::{Refusal as _, Result};
+use crate::error::{Refusal as _, Result, code};
 use crate::id::ProviderKind;
 use crate::identity::proof::{self, Standing};
 use crate::provider::Want;
@@ -137,7 +137,9 @@ pub fn row(
     let proof = state.proof.as_ref();
     let in_the_way = match (&standing, damage) {
         (_, Some(damage)) => Some(damage.code().name),
-        (Standing::Proven(_) | Standing::Renew, None) => None,
+        (Standing::Proven(_) | Standing::Renew, None) => {
+            state.auth_broken.as_ref().map(|_| code::AUTH_BROKEN.name)
+        }
         (Standing::Unproven(_) | Standing::Quarantined(_), None) => Some(standing.word()),
     };
     let reason = in_the_way

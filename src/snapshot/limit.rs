@@ -39,7 +39,7 @@ pub enum Limit {
 impl Limit {
     /// The limit that a provider's reason word names, if it names one.
     ///
-    /// Claude's StopFailure says `rate_limit` for a used-up window and for a per-minute limit alike
+    /// Claude's `StopFailure` says `rate_limit` for a used-up window and for a per-minute limit alike
     /// (2.1.332); the longer rest is the safe reading, and the next measurement ends it.
     pub fn of_word(word: &str) -> Option<Self> {
         Some(match word {

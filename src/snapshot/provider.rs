@@ -315,6 +315,7 @@ pub(crate) mod tests {
         }
 
         /// Edits a file in place, as an editor might.
+        #[expect(clippy::unused_self, reason = "it is the world that is edited")]
         #[expect(clippy::disallowed_methods, reason = "test data")]
         pub(crate) fn write(&self, path: impl AsRef<Path>, text: &str) {
             std::fs::create_dir_all(path.as_ref().parent().unwrap()).unwrap();

@@ -10,7 +10,7 @@ pub(crate) mod login;
 pub mod options;
 pub mod overrides;
 pub mod trust;
-pub(crate) mod usage;
+pub mod usage;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
