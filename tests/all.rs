@@ -4,6 +4,8 @@ mod architecture;
 mod cli_contract;
 mod cli_lease;
 mod cli_output;
+mod cli_registry;
+mod cli_registry_profile;
 mod docs;
 mod generated;
 mod lease_process;
