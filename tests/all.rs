@@ -5,6 +5,8 @@ mod cli_contract;
 mod cli_lease;
 mod cli_output;
 mod cli_quota;
+mod cli_registry;
+mod cli_registry_profile;
 mod docs;
 mod generated;
 mod hooks;

@@ -149,27 +149,34 @@ pub fn disable(context: &Context, id: &ProfileId) -> Result<Changed<Profile>> {
     of(changed, id)
 }
 
-/// Puts a profile into routing if `check` finds nothing in the way. `check` runs under maintenance.
+/// Puts a profile into routing if `check` finds nothing in the way.
 ///
-/// Fails with what `check` says, and with `policy` for a profile that is never routed.
+/// `check` runs before any lock is taken, since it may ask a server; a profile or provider that was changed
+/// meanwhile is refused with `maintenance_busy`. Fails with what `check` says, and with `policy` for a
+/// profile that is never routed.
 pub fn enable(
     context: &Context,
     id: &ProfileId,
     check: impl FnOnce(&Registry, &Profile) -> Result<()>,
 ) -> Result<Changed<Profile>> {
-    let (maintenance, provider) = maintain(context, id, "profile enable")?;
+    let before = current(context)?;
+    let checked = before.profile(id)?;
+    if checked.safety_policy != SafetyPolicy::Worker {
+        let message = format!(
+            "profile `{id}` is `{}` and is never routed to workers",
+            checked.safety_policy.word()
+        );
+        return Err(Error::new(code::POLICY, message).hint(format!(
+            "agent-fleet profile policy {id} --safety-policy worker"
+        )));
+    }
+    check(&before, checked)?;
+    let kind = checked.provider;
+    let maintenance = edit::maintain(context, &[kind], "profile enable")?;
     let changed = edit::change(context, &maintenance, |registry, document| {
-        let profile = still(registry, id, provider)?;
-        if profile.safety_policy != SafetyPolicy::Worker {
-            let message = format!(
-                "profile `{id}` is `{}` and is never routed to workers",
-                profile.safety_policy.word()
-            );
-            return Err(Error::new(code::POLICY, message).hint(format!(
-                "agent-fleet profile policy {id} --safety-policy worker"
-            )));
+        if registry.profile(id)? != checked || registry.provider(kind)? != before.provider(kind)? {
+            return Err(meanwhile(id));
         }
-        check(registry, profile)?;
         Ok(document.set(&["profiles", id.as_str()], "enabled", &Value::Flag(true))?)
     })?;
     of(changed, id)
@@ -177,7 +184,8 @@ pub fn enable(
 
 /// Takes a profile out of the registry and returns what it was; its home and login stay.
 ///
-/// `check` runs under maintenance before anything changes, `forget` once the registry no longer names it.
+/// `check` runs under maintenance, with no other lock held, before anything changes; `forget` likewise once
+/// the registry no longer names the profile.
 pub fn remove(
     context: &Context,
     id: &ProfileId,
@@ -185,9 +193,9 @@ pub fn remove(
     forget: impl FnOnce(&Profile) -> Result<()>,
 ) -> Result<Changed<Profile>> {
     let (maintenance, provider) = maintain(context, id, "profile remove")?;
+    check(still(&current(context)?, id, provider)?)?;
     let changed = edit::change(context, &maintenance, |registry, document| {
         let profile = still(registry, id, provider)?;
-        check(profile)?;
         if !document.remove(&["profiles"], id.as_str()) {
             return Err(Error::internal(format!(
                 "profile `{id}` is not in the text"
@@ -199,15 +207,18 @@ pub fn remove(
     Ok(changed)
 }
 
+fn current(context: &Context) -> Result<Registry> {
+    let source = super::file::read(context)?;
+    Ok(super::file::parse(context, &source.text)?.registry)
+}
+
 /// Maintenance of the provider that a profile belongs to, as far as is known before the locks are taken.
 fn maintain(
     context: &Context,
     id: &ProfileId,
     purpose: &str,
 ) -> Result<(Maintenance, ProviderKind)> {
-    let source = super::file::read(context)?;
-    let registry = super::file::parse(context, &source.text)?.registry;
-    let provider = registry.profile(id)?.provider;
+    let provider = current(context)?.profile(id)?.provider;
     Ok((edit::maintain(context, &[provider], purpose)?, provider))
 }
 
@@ -221,8 +232,12 @@ fn still<'a>(
     if profile.provider == provider {
         return Ok(profile);
     }
+    Err(meanwhile(id))
+}
+
+fn meanwhile(id: &ProfileId) -> Error {
     let message = format!("profile `{id}` was changed by someone else at the same moment");
-    Err(Error::new(code::MAINTENANCE_BUSY, message).hint("agent-fleet profile list"))
+    Error::new(code::MAINTENANCE_BUSY, message).hint("agent-fleet profile list")
 }
 
 fn of<T>(changed: Changed<T>, id: &ProfileId) -> Result<Changed<Profile>> {

@@ -38,7 +38,7 @@ impl Name {
             _ => None,
         };
         found.ok_or_else(|| {
-            let names = Self::all(&ProviderKind::ALL).map(|name| name.text());
+            let names = Self::all(&ProviderKind::ALL).map(Self::text);
             let names: Vec<String> = names.collect();
             let meant = key::nearest(names.iter().map(String::as_str), text);
             let more = meant.map_or_else(String::new, |name| format!("; did you mean `{name}`?"));

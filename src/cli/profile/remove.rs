@@ -4,10 +4,13 @@ use std::time::Duration;
 
 use super::{App, Outcome};
 use crate::contract::profile::Removed;
-use crate::error::Result;
+use crate::env::Context;
+use crate::error::{Error, Result, code};
 use crate::id::ProfileId;
+use crate::lease::{LeaseStore as _, TableStore};
 use crate::registry::profiles;
 use crate::registry::schema::Profile;
+use crate::render::words;
 use crate::snapshot::durable;
 
 pub(super) fn run(app: &App, id: &ProfileId) -> Result<Outcome> {
@@ -16,7 +19,7 @@ pub(super) fn run(app: &App, id: &ProfileId) -> Result<Outcome> {
         let deadline = context.clock.deadline(Duration::from_secs(8));
         durable::forget(context, profile.provider, &profile.id, &deadline)
     };
-    let changed = profiles::remove(context, id, removal_checks, forget)?;
+    let changed = profiles::remove(context, id, |profile| is_unused(context, profile), forget)?;
     app.notes(&changed.notes);
     app.view(&Removed {
         profile: changed.answer.id,
@@ -26,7 +29,15 @@ pub(super) fn run(app: &App, id: &ProfileId) -> Result<Outcome> {
     })
 }
 
-/// What must not be pulled out from under a profile.
-fn removal_checks(_: &Profile) -> Result<()> {
-    Ok(())
+/// A live worker keeps its profile.
+fn is_unused(context: &Context, profile: &Profile) -> Result<()> {
+    let deadline = context.clock.deadline(Duration::from_secs(8));
+    let occupancy = TableStore::open(context, deadline)?.occupancy()?;
+    let live = occupancy.live(&profile.id);
+    if live == 0 && !occupancy.probed.contains(&profile.id) {
+        return Ok(());
+    }
+    let leases = words::count(live.max(1), "live lease");
+    let message = format!("profile `{}` has {leases}", profile.id);
+    Err(Error::new(code::LEASE_ACTIVE, message).hint("agent-fleet lease list"))
 }

@@ -22,7 +22,7 @@ pub fn installed(context: &Context, provider: ProviderKind) -> Option<Utf8PathBu
 }
 
 /// The native binary that a path leads to: itself, or the one that its npm package launches.
-fn native(path: &Utf8Path, provider: ProviderKind) -> Option<Utf8PathBuf> {
+pub(super) fn native(path: &Utf8Path, provider: ProviderKind) -> Option<Utf8PathBuf> {
     let real = path.canonicalize_utf8().ok()?;
     if check(&real).is_ok() {
         return Some(real);

@@ -102,7 +102,8 @@ pub fn resolve(context: &Context, settings: &ProviderSettings) -> Result<Utf8Pat
     if settings.binary_policy == BinaryPolicy::Pin && real != *path {
         let problem =
             format!("is a link to `{real}`, but `binary_policy = \"pin\"` names one file for good");
-        return Err(unusable(problem, Some(real)).into());
+        let native = find::native(&real, provider).or_else(better);
+        return Err(unusable(problem, native).into());
     }
     match check(&real) {
         Ok(()) => Ok(real),

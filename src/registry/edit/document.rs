@@ -95,15 +95,12 @@ impl Document {
 
     /// Puts text of a removed table before the header that follows it, or at the end.
     fn give_back(&mut self, position: isize, text: &str) {
-        match following(self.0.as_table_mut(), position) {
-            Some(next) => {
-                let prefix = format!("{text}{}", raw(next.decor().prefix()));
-                next.decor_mut().set_prefix(prefix);
-            }
-            None => {
-                let trailing = format!("{text}{}", self.0.trailing().as_str().unwrap_or_default());
-                self.0.set_trailing(trailing);
-            }
+        if let Some(next) = following(self.0.as_table_mut(), position) {
+            let prefix = format!("{text}{}", raw(next.decor().prefix()));
+            next.decor_mut().set_prefix(prefix);
+        } else {
+            let trailing = format!("{text}{}", self.0.trailing().as_str().unwrap_or_default());
+            self.0.set_trailing(trailing);
         }
     }
 

@@ -58,7 +58,7 @@ pub struct Changed<T> {
 
 /// Changes the registry under maintenance.
 ///
-/// Fails with the codes of reading it, `usage` with every diagnostic when the result would be invalid, or
+/// Fails with the codes of reading it, `usage` with every problem when the result would be invalid, or
 /// `maintenance_busy` when someone else changed the file at the same moment. Nothing is written then.
 pub fn change<T>(
     context: &Context,
@@ -77,6 +77,7 @@ pub fn adopt(context: &Context, _under: &Maintenance) -> Result<Changed<String>>
     })
 }
 
+#[derive(Clone, Copy)]
 enum Check {
     Install,
     Nothing,
@@ -136,13 +137,15 @@ fn refused(invalid: &Invalid) -> Error {
         Invalid::Problems(problems) => problems.clone(),
         Invalid::Newer(_) => Vec::new(),
     };
-    let first = diagnostics
-        .first()
-        .map_or("its version is not ours", |first| first.message.as_str());
+    let problems: Vec<&str> = diagnostics
+        .iter()
+        .map(|found| found.message.as_str())
+        .collect();
+    let first = problems.first().unwrap_or(&"its version is not ours");
     Error::new(
         code::USAGE,
         format!("the registry was not changed: {first}"),
     )
     .hint("agent-fleet config list")
-    .detail("diagnostics", file::to_json(&diagnostics))
+    .detail("problems", problems)
 }

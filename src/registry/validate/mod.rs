@@ -132,7 +132,7 @@ pub fn defaults(kind: ProviderKind, roots: &Roots) -> ProviderSettings {
         inherit_settings: names(inherited),
         quota_reader: QuotaReader::Builtin,
         worker_options: Vec::new(),
-        service: None,
+        service: (kind == ProviderKind::Scripted).then(|| roots.share.join("scripted")),
     }
 }
 
@@ -281,7 +281,7 @@ impl Builder<'_> {
                 Some(path) => QuotaReader::External(path.into()),
             },
             worker_options: fields.list("worker_options").unwrap_or_default(),
-            service: fields.path("service"),
+            service: fields.path("service").or(base.service),
         }
     }
 
