@@ -5,6 +5,7 @@ mod drain;
 mod enable;
 mod list;
 mod policy;
+mod provision;
 mod remove;
 mod verify;
 
@@ -35,6 +36,8 @@ enum Verb {
     List,
     /// Change what a profile may be used for, and how much
     Policy(policy::PolicyArguments),
+    /// Make or repair the home: hooks, links, inherited settings; never a login
+    Provision(provision::ProvisionArguments),
     /// Take a profile out of the registry; its login is never deleted
     Remove(Which),
     /// End a drain
@@ -58,6 +61,7 @@ pub(super) fn run(app: &App, arguments: ProfileArguments) -> Result<Outcome> {
         Verb::Enable(which) => enable::enable(app, &which.id),
         Verb::List => list::run(app),
         Verb::Policy(arguments) => policy::run(app, arguments),
+        Verb::Provision(arguments) => provision::run(app, &arguments),
         Verb::Remove(which) => remove::run(app, &which.id),
         Verb::Undrain(which) => drain::undrain(app, &which.id),
         Verb::Verify(arguments) => verify::run(app, &arguments),
