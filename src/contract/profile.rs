@@ -70,6 +70,27 @@ pub struct ProfileList {
     pub profiles: Vec<Profile>,
 }
 
+/// The answer of `profile provision`.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Provisioned {
+    /// Which profile.
+    pub profile: ProfileId,
+    /// Always true: anything less is refused.
+    pub provisioned: bool,
+    /// Its home.
+    #[schemars(with = "String")]
+    pub home: Utf8PathBuf,
+    /// What was changed, one line each; empty when nothing had to be.
+    pub changes: Vec<String>,
+}
+
+/// The answer of `profile provision --all`.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct ProvisionedList {
+    /// In the order of the registry.
+    pub profiles: Vec<Provisioned>,
+}
+
 /// The answer of `profile remove`.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Removed {

@@ -9,7 +9,9 @@ use super::failure::Failure;
 use super::identity::VerificationList;
 use super::launch::Validated;
 use super::lease::{LeaseList, LeaseReleased};
-use super::profile::{Drained, Profile, ProfileList, ProfileStatus, Removed};
+use super::profile::{
+    Drained, Profile, ProfileList, ProfileStatus, Provisioned, ProvisionedList, Removed,
+};
 use super::provider::ProviderList;
 use super::quota::QuotaList;
 use super::registry::{Initialised, PoolList, ProjectList, Setting, SettingList};
@@ -44,6 +46,8 @@ const ANSWERS: &[(&str, Define)] = &[
     ("profile enable", define::<Profile>),
     ("profile list", define::<ProfileList>),
     ("profile policy", define::<Profile>),
+    ("profile provision", define::<Provisioned>),
+    ("profile provision --all", define::<ProvisionedList>),
     ("profile remove", define::<Removed>),
     ("profile status", define::<ProfileStatus>),
     ("profile undrain", define::<Drained>),

@@ -1,3 +1,89 @@
-//! Making homes ready for workers.
+//! Making homes ready for workers, and telling whether they are.
 
 pub mod program;
+
+use std::time::Duration;
+
+use camino::Utf8Path;
+
+use crate::contract::lease::Verdict;
+use crate::env::Context;
+use crate::error::Result;
+use crate::id::{ProfileId, ProviderKind};
+use crate::lease::{LeaseStore as _, TableStore};
+use crate::provider::scripted::Scripted;
+use crate::provider::{HomePlan, NotReady, Provider as _, claude, codex};
+use crate::registry::binary;
+use crate::registry::schema::{Profile, Registry};
+use crate::store::lock::Locks;
+
+/// Makes or repairs the home of a profile; returns what was changed, one line each.
+///
+/// Holds the provider's maintenance locks while files change, so that no lease is granted meanwhile; a file
+/// that a running worker reads is refused with `lease_active`.
+pub fn provision(context: &Context, registry: &Registry, profile: &Profile) -> Result<Vec<String>> {
+    let mut changes = Vec::new();
+    if program::ensure(context)? {
+        changes.push(format!("linked `{}`", program::path(context)));
+    }
+    let program = program::path(context);
+    let settings = registry.provider(profile.provider)?;
+    if profile.provider == ProviderKind::Codex {
+        // Asks Codex, which takes a while, before any lock is held; what it says is kept.
+        codex::trust::learn(
+            context,
+            binary::resolve(context, settings)?.as_std_path(),
+            &program,
+        )?;
+    }
+    let locks = Locks::new(&context.roots.state, context.clock);
+    let _maintenance = locks.maintenance(profile.provider, "profile provision")?;
+    let occupied = occupied(context, &profile.id)?;
+    let mut plan = plan(context, registry, profile, &program)?;
+    plan.occupied = occupied.as_deref();
+    changes.extend(match profile.provider {
+        ProviderKind::Claude => claude::home::provision(&plan)?,
+        ProviderKind::Codex => codex::home::provision(&plan)?,
+        ProviderKind::Scripted => Scripted.provision(&plan)?,
+    });
+    Ok(changes)
+}
+
+/// Whether the home of a profile can take workers; starts nothing and writes nothing.
+pub fn readiness(context: &Context, registry: &Registry, profile: &Profile) -> Result<()> {
+    let program = program::path(context);
+    let plan = plan(context, registry, profile, &program)?;
+    let ready: Result<(), NotReady> = match profile.provider {
+        ProviderKind::Claude => claude::home::readiness(&plan),
+        ProviderKind::Codex => codex::home::readiness(&plan),
+        ProviderKind::Scripted => Scripted.readiness(&plan),
+    };
+    Ok(ready?)
+}
+
+fn plan<'a>(
+    context: &'a Context,
+    registry: &'a Registry,
+    profile: &'a Profile,
+    program: &'a Utf8Path,
+) -> Result<HomePlan<'a>> {
+    Ok(HomePlan {
+        context,
+        registry,
+        settings: registry.provider(profile.provider)?,
+        profile,
+        program,
+        occupied: None,
+    })
+}
+
+/// A task whose lease of the profile may have a process.
+fn occupied(context: &Context, profile: &ProfileId) -> Result<Option<String>> {
+    let deadline = context.clock.deadline(Duration::from_secs(2));
+    let listing = TableStore::open(context, deadline)?.list()?;
+    let lease = listing
+        .leases
+        .into_iter()
+        .find(|lease| lease.profile == *profile && lease.verdict != Verdict::Dead);
+    Ok(lease.map(|lease| lease.task.unwrap_or_else(|| "details lost".to_owned())))
+}

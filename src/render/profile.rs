@@ -5,10 +5,40 @@ use jiff::Timestamp;
 use super::page::{Page, Role, nothing, paint};
 use super::{Human, quota, words};
 use crate::contract::profile::{
-    Note, Profile, ProfileList, ProfileStatus, ProfileStatusList, Removed,
+    Note, Profile, ProfileList, ProfileStatus, ProfileStatusList, Provisioned, ProvisionedList,
+    Removed,
 };
 use crate::id::PoolId;
 use crate::registry::schema::SafetyPolicy;
+
+impl Human for Provisioned {
+    fn page(&self, _: Timestamp) -> Page {
+        provisioned_page(Page::new(), self)
+            .next(&format!("agent-fleet profile enable {}", self.profile))
+    }
+}
+
+impl Human for ProvisionedList {
+    fn page(&self, _: Timestamp) -> Page {
+        self.profiles
+            .iter()
+            .fold(Page::new(), provisioned_page)
+            .next("agent-fleet profile list")
+    }
+}
+
+fn provisioned_page(page: Page, provisioned: &Provisioned) -> Page {
+    let id = paint(Role::Literal, provisioned.profile.as_str());
+    if provisioned.changes.is_empty() {
+        return page.line(format!("{id}: nothing had to be changed"));
+    }
+    provisioned
+        .changes
+        .iter()
+        .fold(page.line(format!("{id}:")), |page, change| {
+            page.line(format!("  {}", words::plain(change)))
+        })
+}
 
 impl Human for ProfileList {
     fn page(&self, _: Timestamp) -> Page {

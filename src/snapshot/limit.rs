@@ -264,9 +264,6 @@ mod tests {
         met(&mut state, Limit::Suspected, now(), None, now());
         let kept: Option<Cooldown> = state.cooldown.clone();
         assert_eq!(kept.unwrap().until, after(1200));
-        assert_eq!(
-            applied(&failure("rate_limit"), after(700)),
-            only_used()
-        );
+        assert_eq!(applied(&failure("rate_limit"), after(700)), only_used());
     }
 }

@@ -5,6 +5,7 @@ mod drain;
 mod enable;
 mod list;
 mod policy;
+mod provision;
 mod remove;
 mod status;
 mod verify;
@@ -36,6 +37,8 @@ enum Verb {
     List,
     /// Change what a profile may be used for, and how much
     Policy(policy::PolicyArguments),
+    /// Make or repair the home: hooks, links, inherited settings; never a login
+    Provision(provision::ProvisionArguments),
     /// Take a profile out of the registry; its login is never deleted
     Remove(Which),
     /// Show everything about a profile: login, quota, leases, and whether it would be chosen
@@ -61,6 +64,7 @@ pub(super) fn run(app: &App, arguments: ProfileArguments) -> Result<Outcome> {
         Verb::Enable(which) => enable::enable(app, &which.id),
         Verb::List => list::run(app),
         Verb::Policy(arguments) => policy::run(app, arguments),
+        Verb::Provision(arguments) => provision::run(app, &arguments),
         Verb::Remove(which) => remove::run(app, &which.id),
         Verb::Status(arguments) => status::run(app, &arguments),
         Verb::Undrain(which) => drain::undrain(app, &which.id),
