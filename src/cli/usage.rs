@@ -49,7 +49,8 @@ fn sentence(error: &clap::Error) -> String {
 fn hint(error: &clap::Error, arguments: &[OsString]) -> String {
     let mut words = command_words(arguments);
     if let Some(ContextValue::Strings(guesses)) = error.get(ContextKind::SuggestedSubcommand) {
-        words.extend(guesses.first().map(String::as_str));
+        // The likeliest guess stands last.
+        words.extend(guesses.last().map(String::as_str));
     }
     words.insert(0, "agent-fleet");
     words.push("--help");
