@@ -74,6 +74,10 @@ fn run_page(page: &Path, steps: &[Step]) {
         format!("{}:/usr/local/bin:/usr/bin:/bin", programs.display()),
     );
     sandbox.set("AGENT_FLEET_FORMAT", "human");
+    // Pages say where files are by default.
+    for name in ["CONFIG", "STATE_DIR", "SHARE_DIR"] {
+        sandbox.set(format!("AGENT_FLEET_{name}"), "");
+    }
     for step in steps {
         let place = format!("{}:{}", page.display(), step.line);
         let mut shell = sandbox.shell(&step.command);

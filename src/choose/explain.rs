@@ -121,7 +121,7 @@ pub(super) fn sentence(profile: &ProfileId, code: Code, detail: Option<&str>) ->
 pub(super) fn cure(code: Code, profile: &ProfileId, workspace: &str) -> String {
     match code.name {
         "profile_disabled" => format!("agent-fleet profile enable {profile}"),
-        "policy" => format!("agent-fleet profile policy {profile} --safety worker"),
+        "policy" => format!("agent-fleet profile policy {profile} --safety-policy worker"),
         "not_provisioned" => format!("agent-fleet profile provision {profile}"),
         "workspace_untrusted" => format!("agent-fleet project register '{workspace}'"),
         "draining" => format!("agent-fleet profile undrain {profile}"),

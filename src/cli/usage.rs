@@ -50,6 +50,7 @@ fn hint(error: &clap::Error, arguments: &[OsString]) -> String {
     let mut words = command_words(arguments);
     if let Some(ContextValue::Strings(guesses)) = error.get(ContextKind::SuggestedSubcommand) {
         // Clap puts its best guess last.
+        // The likeliest guess stands last.
         words.extend(guesses.last().map(String::as_str));
     }
     words.insert(0, "agent-fleet");

@@ -281,7 +281,8 @@ impl Locks {
     pub fn maintenance_of(&self, providers: &[ProviderKind], purpose: &str) -> Result<Vec<Guard>> {
         let busy = |provider: ProviderKind| {
             let message = format!("provider maintenance is already in progress for {provider}");
-            let error = Error::new(code::MAINTENANCE_BUSY, message).hint("agent-fleet status");
+            let path = self.directory.join(Name::Provider(provider).file());
+            let error = Error::new(code::MAINTENANCE_BUSY, message).hint(format!("cat '{path}'"));
             match self.holder(&Name::Provider(provider)) {
                 Some(holder) => error.detail("holder", holder),
                 None => error,
