@@ -8,6 +8,7 @@ mod cli_quota;
 mod cli_registry;
 mod cli_registry_profile;
 mod docs;
+mod first_contract;
 mod generated;
 mod hooks;
 mod lease_process;

@@ -9,7 +9,12 @@ use serde_json::{Value, json};
 
 use crate::support::sandbox::{Ran, Sandbox};
 
-const AMBIENT: [&str; 4] = ["ANTHROPIC_API_KEY", "CLAUDE_CODE_OAUTH_TOKEN", "OPENAI_API_KEY", "CODEX_API_KEY"];
+const AMBIENT: [&str; 4] = [
+    "ANTHROPIC_API_KEY",
+    "CLAUDE_CODE_OAUTH_TOKEN",
+    "OPENAI_API_KEY",
+    "CODEX_API_KEY",
+];
 
 struct World {
     sandbox: Sandbox,
@@ -21,15 +26,30 @@ impl World {
     fn new() -> Self {
         let mut sandbox = Sandbox::new();
         let project = sandbox.git_project("project");
-        let desktop = sandbox.write("desktop/config.json", r#"{"lastKnownAccountUuid":"desktop-captain-account"}"#);
+        let desktop = sandbox.write(
+            "desktop/config.json",
+            r#"{"lastKnownAccountUuid":"desktop-captain-account"}"#,
+        );
         for name in AMBIENT {
             sandbox.set(name, "ambient-synthetic-value");
         }
         let registry = registry(&sandbox, &desktop);
         sandbox.write("config/accounts.toml", registry);
-        let world = Self { sandbox, project, desktop };
+        let world = Self {
+            sandbox,
+            project,
+            desktop,
+        };
         for provider in ["claude", "codex"] {
-            world.run(&["project", "register", "--provider", provider, world.workspace()]).success();
+            world
+                .run(&[
+                    "project",
+                    "register",
+                    "--provider",
+                    provider,
+                    world.workspace(),
+                ])
+                .success();
         }
         world.run(&["profile", "provision", "--all"]).success();
         world
@@ -45,13 +65,34 @@ impl World {
 
     fn choose_claude(&self) -> Ran {
         self.run(&[
-            "choose", "--task", "claude-choice", "--pool", "claude-crew", "--provider", "claude", "--profile",
-            "claude-1", "--workspace", self.workspace(), "--dry-run",
+            "choose",
+            "--task",
+            "claude-choice",
+            "--pool",
+            "claude-crew",
+            "--provider",
+            "claude",
+            "--profile",
+            "claude-1",
+            "--workspace",
+            self.workspace(),
+            "--dry-run",
         ])
     }
 
     fn exec(&self, task: &str, pool: &str, profile: &str, prompt: &[&str]) -> Ran {
-        let mut words = vec!["exec", "--task", task, "--pool", pool, "--profile", profile, "--workspace", self.workspace(), "--"];
+        let mut words = vec![
+            "exec",
+            "--task",
+            task,
+            "--pool",
+            pool,
+            "--profile",
+            profile,
+            "--workspace",
+            self.workspace(),
+            "--",
+        ];
         words.extend(prompt);
         self.run(&words)
     }
@@ -60,7 +101,12 @@ impl World {
 fn registry(sandbox: &Sandbox, desktop: &std::path::Path) -> String {
     let fake = env!("CARGO_BIN_EXE_fake-provider");
     let reader = env!("CARGO_BIN_EXE_fake-reader");
-    let home = |id: &str| sandbox.path(format!("share/accounts/{}/{id}", id.trim_end_matches("-1"))).display().to_string();
+    let home = |id: &str| {
+        sandbox
+            .path(format!("share/accounts/{}/{id}", id.trim_end_matches("-1")))
+            .display()
+            .to_string()
+    };
     format!(
         r#"version = 1
 
@@ -97,13 +143,21 @@ max_concurrent = 3
 
 /// The first line that the stand-in printed.
 fn seen(ran: Ran) -> Value {
-    assert_eq!(ran.status, 0, "stdout: {}\nstderr: {}", ran.stdout, ran.stderr);
-    serde_json::from_str(ran.stdout.lines().next().unwrap_or_default()).expect("the stand-in prints JSON")
+    assert_eq!(
+        ran.status, 0,
+        "stdout: {}\nstderr: {}",
+        ran.stdout, ran.stderr
+    );
+    serde_json::from_str(ran.stdout.lines().next().unwrap_or_default())
+        .expect("the stand-in prints JSON")
 }
 
 fn no_ambient(seen: &Value) {
     for name in AMBIENT {
-        assert!(seen["variables"].get(name).is_none(), "{name} reached the worker");
+        assert!(
+            seen["variables"].get(name).is_none(),
+            "{name} reached the worker"
+        );
     }
 }
 
@@ -119,7 +173,18 @@ impl World {
         let prompt = format!("hold-worker {}", release.display());
         let child = self
             .sandbox
-            .command(["exec", "--task", task, "--pool", "codex-crew", "--workspace", self.workspace(), "--", "exec", &prompt])
+            .command([
+                "exec",
+                "--task",
+                task,
+                "--pool",
+                "codex-crew",
+                "--workspace",
+                self.workspace(),
+                "--",
+                "exec",
+                &prompt,
+            ])
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()
@@ -127,11 +192,18 @@ impl World {
         let deadline = Instant::now() + Duration::from_secs(20);
         loop {
             let leases = self.run(&["lease", "list"]).success();
-            let running = leases["leases"].as_array().unwrap().iter().any(|lease| lease["task"] == *task && lease["state"] == "running");
+            let running = leases["leases"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .any(|lease| lease["task"] == *task && lease["state"] == "running");
             if running {
                 break;
             }
-            assert!(Instant::now() < deadline, "the worker never bound its lease");
+            assert!(
+                Instant::now() < deadline,
+                "the worker never bound its lease"
+            );
             std::thread::yield_now();
         }
         Held { child, release }
@@ -156,96 +228,262 @@ fn the_first_public_contract_holds_step_by_step() {
     assert!(version["cli_version"].is_string());
     let contract = world.run(&["contract"]).success();
     assert_eq!(contract["formats"], json!(["json", "toon", "human"]));
-    for key in ["atomic_choose", "dry_run", "explicit_acquire", "exec", "resume_task", "resume_explicit", "pool_summary"] {
+    for key in [
+        "atomic_choose",
+        "dry_run",
+        "explicit_acquire",
+        "exec",
+        "resume_task",
+        "resume_explicit",
+        "pool_summary",
+    ] {
         assert!(contract["commands"][key].is_string(), "no usage for {key}");
     }
-    assert_eq!(contract["commands"]["atomic_choose"], "lease choose --pool <pool> --task <task> --workspace <path>");
-    for field in ["profile", "provider", "pool", "decision_reason", "quota_fresh", "headroom_percent", "active_lease_count", "degraded"] {
-        assert!(contract["selection_fields"].as_array().unwrap().contains(&json!(field)), "no field {field}");
+    assert_eq!(
+        contract["commands"]["atomic_choose"],
+        "lease choose --pool <pool> --task <task> --workspace <path>"
+    );
+    for field in [
+        "profile",
+        "provider",
+        "pool",
+        "decision_reason",
+        "quota_fresh",
+        "headroom_percent",
+        "active_lease_count",
+        "degraded",
+    ] {
+        assert!(
+            contract["selection_fields"]
+                .as_array()
+                .unwrap()
+                .contains(&json!(field)),
+            "no field {field}"
+        );
     }
 
     // 3
     world.run(&["quota", "refresh"]).success();
     let shown = world.run(&["quota", "show", "--all"]);
-    assert!(!shown.stdout.contains("account"), "an account leaked: {}", shown.stdout);
+    let leaked = shown.stdout.contains("\"account\":") || shown.stdout.contains("-1-account");
+    assert!(!leaked, "an account leaked: {}", shown.stdout);
     let quota = shown.success();
     for row in quota["quota"].as_array().unwrap() {
-        assert_eq!((&row["fresh"], &row["headroom_percent"]), (&json!(true), &json!(80.0)), "{row}");
+        assert_eq!(
+            (&row["fresh"], &row["headroom_percent"]),
+            (&json!(true), &json!(80.0)),
+            "{row}"
+        );
         assert_eq!(row["identity_fingerprint"].as_str().unwrap().len(), 64);
-        assert_eq!((&row["identity_source"], &row["verified_recent"]), (&json!("quota-account"), &json!(true)));
+        assert_eq!(
+            (&row["identity_source"], &row["verified_recent"]),
+            (&json!("quota-account"), &json!(true))
+        );
         let window = &row["windows"][0];
-        assert_eq!((&window["id"], &window["kind"], &window["remaining_percent"]), (&json!("five_hour"), &json!("session"), &json!(80.0)));
+        assert_eq!(
+            (&window["id"], &window["kind"], &window["remaining_percent"]),
+            (&json!("five_hour"), &json!("session"), &json!(80.0))
+        );
     }
     assert_eq!(quota["quota"].as_array().unwrap().len(), 2);
 
     // 4
-    let codex = seen(world.exec("sticky-codex-task", "codex-crew", "codex-1", &["exec", "record-session"]));
+    let codex = seen(world.exec(
+        "sticky-codex-task",
+        "codex-crew",
+        "codex-1",
+        &["exec", "record-session"],
+    ));
     assert_eq!(codex["cwd"], workspace);
-    assert_eq!(codex["variables"]["CODEX_HOME"], world.sandbox.path("share/accounts/codex/codex-1").to_str().unwrap());
-    assert_eq!(codex["variables"]["AGENT_FLEET_TASK_ID"], "sticky-codex-task");
+    assert_eq!(
+        codex["variables"]["CODEX_HOME"],
+        world
+            .sandbox
+            .path("share/accounts/codex/codex-1")
+            .to_str()
+            .unwrap()
+    );
+    assert_eq!(
+        codex["variables"]["AGENT_FLEET_TASK_ID"],
+        "sticky-codex-task"
+    );
     assert_eq!(codex["variables"]["AGENT_FLEET_PROFILE"], "codex-1");
     no_ambient(&codex);
-    let argv: Vec<&str> = codex["argv"].as_array().unwrap().iter().map(|word| word.as_str().unwrap()).collect();
+    let argv: Vec<&str> = codex["argv"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|word| word.as_str().unwrap())
+        .collect();
     assert_eq!(argv.last(), Some(&"record-session"));
     let prompt = argv.len() - 1;
-    let before = |needle: &str| argv.iter().position(|word| word.contains(needle)).is_some_and(|at| at < prompt);
-    assert!(before("plugins") && before("projects=") && before(workspace), "our settings do not precede the prompt: {argv:?}");
+    let before = |needle: &str| {
+        argv.iter()
+            .position(|word| word.contains(needle))
+            .is_some_and(|at| at < prompt)
+    };
+    assert!(
+        before("plugins") && before("projects=") && before(workspace),
+        "our settings do not precede the prompt: {argv:?}"
+    );
 
     // 5, 6
-    let session = world.run(&["session", "status", "--task", "sticky-codex-task"]).success();
-    for (field, value) in [("profile", "codex-1"), ("provider", "codex"), ("pool", "codex-crew"), ("workspace", workspace)] {
+    let session = world
+        .run(&["session", "status", "--task", "sticky-codex-task"])
+        .success();
+    for (field, value) in [
+        ("profile", "codex-1"),
+        ("provider", "codex"),
+        ("pool", "codex-crew"),
+        ("workspace", workspace),
+    ] {
         assert_eq!(session[field], value);
     }
     let id = session["session_id"].as_str().unwrap().to_owned();
     assert!(session["updated_at"].is_string() && session["schema"].is_number());
-    let day = world.sandbox.path("share/accounts/codex/codex-1/sessions/2026/01/01");
-    let rollout = format!("share/accounts/codex/codex-1/sessions/2026/01/01/rollout-2026-01-01T00-00-00-{id}.jsonl");
-    world.sandbox.write(&rollout, format!("{}\n", json!({"type": "session_meta", "payload": {"id": id, "cwd": workspace}})));
+    let day = world
+        .sandbox
+        .path("share/accounts/codex/codex-1/sessions/2026/01/01");
+    let rollout = format!(
+        "share/accounts/codex/codex-1/sessions/2026/01/01/rollout-2026-01-01T00-00-00-{id}.jsonl"
+    );
+    world.sandbox.write(
+        &rollout,
+        format!(
+            "{}\n",
+            json!({"type": "session_meta", "payload": {"id": id, "cwd": workspace}})
+        ),
+    );
     assert!(day.exists());
-    let resumed = seen(world.run(&["resume", "--task", "sticky-codex-task", "--workspace", workspace, "--", "exec", "env-check"]));
-    assert_eq!(resumed["variables"]["CODEX_HOME"], codex["variables"]["CODEX_HOME"]);
-    let argv: Vec<&str> = resumed["argv"].as_array().unwrap().iter().map(|word| word.as_str().unwrap()).collect();
+    let resumed = seen(world.run(&[
+        "resume",
+        "--task",
+        "sticky-codex-task",
+        "--workspace",
+        workspace,
+        "--",
+        "exec",
+        "env-check",
+    ]));
+    assert_eq!(
+        resumed["variables"]["CODEX_HOME"],
+        codex["variables"]["CODEX_HOME"]
+    );
+    let argv: Vec<&str> = resumed["argv"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|word| word.as_str().unwrap())
+        .collect();
     assert_eq!(argv[0], "exec");
-    let at = argv.iter().position(|word| *word == "resume").expect("the provider's resume form");
-    assert!(argv[at..].contains(&id.as_str()), "the recorded session is not in {argv:?}");
+    let at = argv
+        .iter()
+        .position(|word| *word == "resume")
+        .expect("the provider's resume form");
+    assert!(
+        argv[at..].contains(&id.as_str()),
+        "the recorded session is not in {argv:?}"
+    );
 
     // 7
-    let claude = seen(world.exec("claude-task", "claude-crew", "claude-1", &["-p", "env-check"]));
-    assert!(claude["variables"]["CLAUDE_CONFIG_DIR"].as_str().unwrap().ends_with("accounts/claude/claude-1"));
+    let claude = seen(world.exec(
+        "claude-task",
+        "claude-crew",
+        "claude-1",
+        &["-p", "env-check"],
+    ));
+    assert!(
+        claude["variables"]["CLAUDE_CONFIG_DIR"]
+            .as_str()
+            .unwrap()
+            .ends_with("accounts/claude/claude-1")
+    );
     assert_eq!(claude["variables"]["DISABLE_LOGIN_COMMAND"], "1");
     assert_eq!(claude["variables"]["DISABLE_LOGOUT_COMMAND"], "1");
     no_ambient(&claude);
 
     // 8, 9, 10
     let choice = world.choose_claude().success();
-    assert_eq!((&choice["profile"], &choice["decision_reason"]), (&json!("claude-1"), &json!("quota")));
-    assert_eq!((&choice["lease"], &choice["dry_run"]), (&Value::Null, &json!(true)));
-    world.sandbox.write("desktop/config.json", r#"{"lastKnownAccountUuid":"claude-1-account"}"#);
+    assert_eq!(
+        (&choice["profile"], &choice["decision_reason"]),
+        (&json!("claude-1"), &json!("quota"))
+    );
+    assert_eq!(
+        (&choice["lease"], &choice["dry_run"]),
+        (&Value::Null, &json!(true))
+    );
+    world.sandbox.write(
+        "desktop/config.json",
+        r#"{"lastKnownAccountUuid":"claude-1-account"}"#,
+    );
     let overlap = world.choose_claude().refused("desktop_identity");
-    assert!(overlap["error"].as_str().unwrap().contains("duplicate_provider_identity"));
+    assert!(
+        overlap["error"]
+            .as_str()
+            .unwrap()
+            .contains("duplicate_provider_identity")
+    );
     std::fs::remove_file(&world.desktop).unwrap();
     let missing = world.choose_claude().refused("desktop_identity_unverified");
-    assert!(missing["error"].as_str().unwrap().contains("duplicate_provider_identity"));
-    world.sandbox.write("desktop/config.json", r#"{"lastKnownAccountUuid":"desktop-captain-account"}"#);
+    assert!(
+        missing["error"]
+            .as_str()
+            .unwrap()
+            .contains("duplicate_provider_identity")
+    );
+    world.sandbox.write(
+        "desktop/config.json",
+        r#"{"lastKnownAccountUuid":"desktop-captain-account"}"#,
+    );
 
     // 11
     let registry = std::fs::read(world.sandbox.path("config/accounts.toml")).unwrap();
     let lock = std::fs::File::open(world.sandbox.path("state/locks/provider-claude.lock")).unwrap();
     rustix::fs::flock(&lock, rustix::fs::FlockOperation::LockExclusive).unwrap();
-    let busy = world.run(&["profile", "add", "claude-2", "--provider", "claude"]).refused("maintenance_busy");
-    assert_eq!(busy["error"], "provider maintenance is already in progress for claude");
-    assert_eq!(std::fs::read(world.sandbox.path("config/accounts.toml")).unwrap(), registry);
+    let busy = world
+        .run(&["profile", "add", "claude-2", "--provider", "claude"])
+        .refused("maintenance_busy");
+    assert_eq!(
+        busy["error"],
+        "provider maintenance is already in progress for claude"
+    );
+    assert_eq!(
+        std::fs::read(world.sandbox.path("config/accounts.toml")).unwrap(),
+        registry
+    );
     assert!(lock.as_raw_fd() >= 0);
     drop(lock);
 
     // 12, 13, 15
     let held = world.hold("live-owned-task");
-    let owned = world.exec("live-owned-task", "codex-crew", "codex-1", &["exec", "env-check"]).refused("task_owned");
+    let owned = world
+        .exec(
+            "live-owned-task",
+            "codex-crew",
+            "codex-1",
+            &["exec", "env-check"],
+        )
+        .refused("task_owned");
     let pid = held.child.id();
-    assert_eq!(owned["error"], format!("task lease is already owned by live process {pid}"));
+    assert_eq!(
+        owned["error"],
+        format!("task lease is already owned by live process {pid}")
+    );
     let disabled = world.run(&["profile", "disable", "codex-1"]).success();
-    assert_eq!((&disabled["id"], &disabled["enabled"], &disabled["max_concurrent"]), (&json!("codex-1"), &json!(false), &json!(3)));
-    let released = world.run(&["lease", "release", "--task", "live-owned-task", "--force"]).success();
-    assert_eq!(released, json!({"profile": "codex-1", "released": true, "task": "live-owned-task"}));
+    assert_eq!(
+        (
+            &disabled["id"],
+            &disabled["enabled"],
+            &disabled["max_concurrent"]
+        ),
+        (&json!("codex-1"), &json!(false), &json!(3))
+    );
+    let released = world
+        .run(&["lease", "release", "--task", "live-owned-task", "--force"])
+        .success();
+    assert_eq!(
+        released,
+        json!({"profile": "codex-1", "released": true, "task": "live-owned-task"})
+    );
     held.end(&world.sandbox);
 }

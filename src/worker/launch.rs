@@ -189,10 +189,18 @@ fn attempt(
     );
     note(&format!(
         "agent-fleet: task {} on {} (account {}, {headroom}, lease {})",
-        request.task, profile.id, ready.fingerprint, granted.lease.generation
+        request.task,
+        profile.id,
+        ready.fingerprint,
+        short(granted.lease.generation)
     ));
     let error = become_worker(context, &files, &profile.id, &granted, &ready, &launch);
     Err(give_back(store, granted, error))
+}
+
+/// A generation for people: which table, and which grant of it.
+fn short(generation: u64) -> String {
+    format!("{}.{}", generation >> 32, generation & u64::from(u32::MAX))
 }
 
 /// The last steps: the project may have changed since it was checked, then there is no way back.

@@ -12,16 +12,17 @@ use crate::store::replace::{Durability, replace};
 /// What is written to the file given with `--receipt`.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Receipt {
-    /// True once the provider is about to take over this process.
-    pub ok: bool,
+    // Fields stand in the order of their names, so that the file's keys are sorted like every other JSON.
     /// The refusal's code.
     pub code: Option<String>,
-    /// The leased profile.
-    pub profile: Option<ProfileId>,
     /// The lease's generation.
     pub generation: Option<u64>,
+    /// True once the provider is about to take over this process.
+    pub ok: bool,
     /// The worker's pid.
     pub pid: Option<u32>,
+    /// The leased profile.
+    pub profile: Option<ProfileId>,
     /// When trying again may work.
     #[schemars(with = "Option<String>")]
     pub retry_at: Option<Timestamp>,

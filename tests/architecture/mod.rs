@@ -33,7 +33,7 @@ const LAYERS: &[(&str, &str, &[&str])] = &[
     (
         "work",
         "what is decided and done",
-        &["choose", "home", "lease", "worker"],
+        &["choose", "home", "lease", "report", "worker"],
     ),
     ("face", "what people and programs see", &["cli", "render"]),
 ];

@@ -74,7 +74,8 @@ pub(crate) fn first_free<'a>(
                 cap,
             },
             None => Choice::Nothing {
-                error: Error::new(code::CAPACITY, "every slot is taken").hint("agent-fleet lease list"),
+                error: Error::new(code::CAPACITY, "every slot is taken")
+                    .hint("agent-fleet lease list"),
                 full: profiles.iter().map(|name| profile(name)).collect(),
             },
         })
