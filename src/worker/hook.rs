@@ -10,12 +10,14 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use camino::Utf8PathBuf;
 use serde_json::{Map, Value};
 
 use super::ancestry::{Binaries, belongs, look};
 use super::identity::Worker;
 use crate::env::{self, Context, World};
 use crate::id::{ProviderKind, TaskKey};
+use crate::provider::codex::conversation;
 use crate::snapshot::evidence::{self, Event, Kind, word};
 use crate::store::{maildir, touch};
 use crate::sys::descriptor;
@@ -38,6 +40,8 @@ pub struct Bound {
 pub struct Sources<'a> {
     /// Registered provider binaries.
     pub binaries: Binaries,
+    /// The home of the worker's profile, where it is known.
+    pub home: Option<Utf8PathBuf>,
     /// The lease that a task has now, without a lock.
     pub lease: &'a dyn Fn(TaskKey) -> Option<Bound>,
 }
@@ -47,6 +51,7 @@ impl std::fmt::Debug for Sources<'_> {
         formatter
             .debug_struct("Sources")
             .field("binaries", &self.binaries)
+            .field("home", &self.home)
             .finish_non_exhaustive()
     }
 }
@@ -63,7 +68,11 @@ pub fn record(
     let worker = Worker::of(&context.variables)?;
     let payload = payload(context, kind, arguments);
     let text = |name: &str| payload.get(name).and_then(Value::as_str);
-    let holder = holder(context, &worker, sources);
+    let session = text("session_id")
+        .or_else(|| text("thread-id"))
+        .and_then(word);
+    let holder = holder(context, &worker, sources)
+        .filter(|_| kind != Kind::TurnEnd || is_conversation(sources, session.as_deref()));
     let event = Event {
         event: kind,
         at: context.clock.now(),
@@ -74,9 +83,7 @@ pub fn record(
         pid: holder.map(|holder| holder.0),
         start: holder.map(|holder| holder.1),
         foreign: holder.is_none(),
-        session: text("session_id")
-            .or_else(|| text("thread-id"))
-            .and_then(word),
+        session,
         reason: reason(kind, &text),
         windows: Vec::new(),
         task: Some(worker.task.clone()),
@@ -107,6 +114,16 @@ pub fn holder(context: &Context, worker: &Worker, sources: &Sources<'_>) -> Opti
         && claude_pid_agrees(context, worker.provider, holder.0)
         && belongs(parent(), holder, &sources.binaries, &look);
     own.then_some(holder)
+}
+
+/// Whether a turn that Codex's notify program was called for is one of a conversation. The terminal screen
+/// lets the model name each conversation in a thread of its own, which has no rollout, and calls it for
+/// that too (run with 0.171).
+fn is_conversation(sources: &Sources<'_>, session: Option<&str>) -> bool {
+    match (&sources.home, session) {
+        (Some(home), Some(session)) => conversation::path(home, session).is_some(),
+        _ => true,
+    }
 }
 
 /// Tells whoever waits for this lease's events: the turn-end file and the maildir, where exec named them.
@@ -221,6 +238,7 @@ mod tests {
     fn sources(bound: &dyn Fn(crate::id::TaskKey) -> Option<Bound>) -> Sources<'_> {
         Sources {
             binaries: Binaries::default(),
+            home: None,
             lease: bound,
         }
     }
@@ -258,6 +276,28 @@ mod tests {
             std::fs::read_dir(root.join("events/new")).unwrap().count(),
             1
         );
+    }
+
+    #[test]
+    fn a_turn_of_the_thread_that_names_conversations_is_foreign() {
+        let directory = tempfile::tempdir().unwrap();
+        let root = Utf8Path::from_path(directory.path()).unwrap();
+        let start = process::status(parent()).unwrap().unwrap().start;
+        let lease = |_| {
+            Some(Bound {
+                generation: 7,
+                holder: Some((parent(), start)),
+            })
+        };
+        let mut sources = sources(&lease);
+        sources.home = Some(root.join("home"));
+        let event = || record(&context(root, &[]), &NOTIFY.map(Into::into), &sources).unwrap();
+        assert!(event().foreign);
+        assert!(!root.join("turn-end").exists());
+        let day = root.join("home/sessions/2030/01/01");
+        std::fs::create_dir_all(&day).unwrap();
+        crate::store::replace::create(day.join("rollout-x-0199-x.jsonl"), b"").unwrap();
+        assert!(!event().foreign);
     }
 
     #[test]

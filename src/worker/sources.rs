@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::ancestry::Binaries;
 use super::hook::{Bound, Sources};
+use super::identity::Worker;
 use crate::env::Context;
 use crate::id::{ProviderKind, TaskKey};
 use crate::lease::holder::Here;
@@ -16,8 +17,11 @@ use crate::snapshot;
 /// Calls `action` with what can be told now. What cannot be told is missing: then events count as foreign.
 pub fn with<T>(context: &Context, action: impl FnOnce(&Sources<'_>) -> T) -> T {
     let registry = snapshot::registry::load(context).unwrap_or_default();
+    let worker = Worker::of(&context.variables);
+    let profile = worker.and_then(|worker| registry.profile(&worker.profile).ok().cloned());
     action(&Sources {
         binaries: binaries(context, &registry),
+        home: profile.map(|profile| profile.home),
         lease: &|task| bound(context, task),
     })
 }

@@ -25,7 +25,8 @@ pub const HOOKS: [Hook; 5] = [
 /// The hooks file, below the home.
 pub const FILE: &str = "hooks.json";
 
-/// The notify program: it needs no trust, so a turn's end is told even when the hooks are not run.
+/// The notify program: it needs no trust, so a turn's end is told even when the hooks are not run. Codex
+/// calls it for conversations that it has with itself too.
 pub fn notify(program: &Utf8Path) -> [&str; 3] {
     [program.as_str(), "hook", "turn-end"]
 }
