@@ -30,18 +30,12 @@ impl Asked {
         pool: Option<PoolId>,
     ) -> Result<Self> {
         let entry = registry.profile(profile)?;
-        let pool = match pool.or_else(|| entry.pools.first().cloned()) {
-            Some(pool) => pool,
-            None => {
-                return Err(
-                    Error::new(code::POLICY, format!("profile `{profile}` is in no pool")).hint(
-                        format!(
-                            "agent-fleet profile policy {profile} --pool {}-crew",
-                            entry.provider
-                        ),
-                    ),
-                );
-            }
+        let Some(pool) = pool.or_else(|| entry.pools.first().cloned()) else {
+            let message = format!("profile `{profile}` is in no pool");
+            return Err(Error::new(code::POLICY, message).hint(format!(
+                "agent-fleet profile policy {profile} --pool {}-crew",
+                entry.provider
+            )));
         };
         Ok(Self {
             pool,

@@ -150,34 +150,10 @@ impl<'a> Survey<'a> {
             .entries
             .iter()
             .filter_map(|entry| {
-                self.candidate(entry, self.eligibility(entry, asked, rejected), occupancy)
+                candidate(entry, self.eligibility(entry, asked, rejected), occupancy)
             })
             .collect();
         rank(candidates, &self.registry.settings, self.now)
-    }
-
-    fn candidate(
-        &self,
-        entry: &Entry<'a>,
-        eligibility: Eligibility,
-        occupancy: &Occupancy,
-    ) -> Option<Candidate> {
-        let Eligibility::Eligible { headroom, basis } = eligibility else {
-            return None;
-        };
-        let profile = entry.profile;
-        Some(Candidate {
-            profile: profile.id.clone(),
-            provider: profile.provider,
-            slots: profile.max_concurrent,
-            headroom,
-            basis,
-            weight: profile.weight,
-            resets_at: entry.known.worth.resets_at,
-            live: live(profile, occupancy),
-            last_pick: occupancy.last_pick(&profile.id),
-            order: entry.order,
-        })
     }
 
     /// One outcome per profile that was asked for, in registry order.
@@ -191,7 +167,7 @@ impl<'a> Survey<'a> {
             .iter()
             .map(|entry| {
                 let eligibility = self.eligibility(entry, asked, rejected);
-                let candidate = self.candidate(entry, eligibility.clone(), occupancy);
+                let candidate = candidate(entry, eligibility.clone(), occupancy);
                 let found = rejected
                     .get(&entry.profile.id)
                     .map(|(_, detail)| detail.clone());
@@ -291,6 +267,29 @@ impl<'a> Survey<'a> {
             explain: None,
         })
     }
+}
+
+fn candidate(
+    entry: &Entry<'_>,
+    eligibility: Eligibility,
+    occupancy: &Occupancy,
+) -> Option<Candidate> {
+    let Eligibility::Eligible { headroom, basis } = eligibility else {
+        return None;
+    };
+    let profile = entry.profile;
+    Some(Candidate {
+        profile: profile.id.clone(),
+        provider: profile.provider,
+        slots: profile.max_concurrent,
+        headroom,
+        basis,
+        weight: profile.weight,
+        resets_at: entry.known.worth.resets_at,
+        live: live(profile, occupancy),
+        last_pick: occupancy.last_pick(&profile.id),
+        order: entry.order,
+    })
 }
 
 fn facts<'b>(entry: &'b Entry<'_>, rejected: &Rejected) -> Facts<'b> {

@@ -15,7 +15,6 @@ use crate::env::Context;
 use crate::error::{Error, Result, code};
 use crate::id::{ProfileId, ProviderKind};
 use crate::store::{directory, replace};
-use crate::sys::shell;
 
 /// How many profiles of each provider.
 #[derive(Clone, Debug, Default)]

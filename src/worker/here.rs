@@ -98,9 +98,10 @@ fn pool(registry: &Registry, target: Option<&str>) -> Result<(PoolId, Option<Pro
 
 fn none(pools: &BTreeSet<PoolId>, target: Option<&str>) -> Error {
     let names: Vec<_> = pools.iter().map(|pool| format!("`{pool}`")).collect();
-    let asked = target
-        .map(|word| format!("`{word}` names no pool with an enabled profile"))
-        .unwrap_or_else(|| "which pool is meant is not clear".to_owned());
+    let asked = target.map_or_else(
+        || "which pool is meant is not clear".to_owned(),
+        |word| format!("`{word}` names no pool with an enabled profile"),
+    );
     let choice = if names.is_empty() {
         "no profile is enabled".to_owned()
     } else {

@@ -3,7 +3,7 @@
 use super::{App, Outcome};
 use crate::clock::ROUTINE;
 use crate::contract::profile::ProfileStatusList;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::id::ProfileId;
 use crate::report::profile::statuses;
 
@@ -19,30 +19,21 @@ pub(super) fn run(app: &App, arguments: &StatusArguments) -> Result<Outcome> {
     let registry = crate::snapshot::registry::load(context)?;
     let deadline = context.clock.deadline(ROUTINE);
     let store = app.store()?;
-    match &arguments.id {
-        Some(id) => {
-            let statuses = statuses(
-                context,
-                &store,
-                &registry,
-                &[registry.profile(id)?],
-                &deadline,
-            )?;
-            statuses.first().map_or_else(
-                || {
-                    app.view(&ProfileStatusList {
-                        profiles: Vec::new(),
-                    })
-                },
-                |one| app.view(one),
-            )
-        }
-        None => {
-            let mut all: Vec<_> = registry.profiles.iter().collect();
-            all.sort_by(|one, other| one.id.cmp(&other.id));
-            app.view(&ProfileStatusList {
-                profiles: statuses(context, &store, &registry, &all, &deadline)?,
-            })
-        }
+    if let Some(id) = &arguments.id {
+        let mut one = statuses(
+            context,
+            &store,
+            &registry,
+            &[registry.profile(id)?],
+            &deadline,
+        )?;
+        return match one.pop() {
+            Some(status) => app.view(&status),
+            None => Err(Error::internal("a profile without a status")),
+        };
     }
+    let mut all: Vec<_> = registry.profiles.iter().collect();
+    all.sort_by(|one, other| one.id.cmp(&other.id));
+    let profiles = statuses(context, &store, &registry, &all, &deadline)?;
+    app.view(&ProfileStatusList { profiles })
 }
