@@ -56,7 +56,9 @@ impl World {
     }
 
     fn workspace(&self) -> &str {
-        self.project.to_str().unwrap()
+        self.project
+            .to_str()
+            .expect("the test world is well formed")
     }
 
     fn run(&self, arguments: &[&str]) -> Ran {
@@ -142,7 +144,7 @@ max_concurrent = 3
 }
 
 /// The first line that the stand-in printed.
-fn seen(ran: Ran) -> Value {
+fn seen(ran: &Ran) -> Value {
     assert_eq!(
         ran.status, 0,
         "stdout: {}\nstderr: {}",
@@ -194,7 +196,7 @@ impl World {
             let leases = self.run(&["lease", "list"]).success();
             let running = leases["leases"]
                 .as_array()
-                .unwrap()
+                .expect("the test world is well formed")
                 .iter()
                 .any(|lease| lease["task"] == *task && lease["state"] == "running");
             if running {
@@ -212,7 +214,14 @@ impl World {
 
 impl Held {
     fn end(mut self, sandbox: &Sandbox) {
-        sandbox.write(self.release.file_name().unwrap().to_str().unwrap(), "");
+        sandbox.write(
+            self.release
+                .file_name()
+                .expect("the test world is well formed")
+                .to_str()
+                .expect("the test world is well formed"),
+            "",
+        );
         self.child.wait().expect("the worker ends");
     }
 }
@@ -288,7 +297,7 @@ fn the_first_public_contract_holds_step_by_step() {
     assert_eq!(quota["quota"].as_array().unwrap().len(), 2);
 
     // 4
-    let codex = seen(world.exec(
+    let codex = seen(&world.exec(
         "sticky-codex-task",
         "codex-crew",
         "codex-1",
@@ -355,7 +364,7 @@ fn the_first_public_contract_holds_step_by_step() {
         ),
     );
     assert!(day.exists());
-    let resumed = seen(world.run(&[
+    let resumed = seen(&world.run(&[
         "resume",
         "--task",
         "sticky-codex-task",
@@ -386,7 +395,7 @@ fn the_first_public_contract_holds_step_by_step() {
     );
 
     // 7
-    let claude = seen(world.exec(
+    let claude = seen(&world.exec(
         "claude-task",
         "claude-crew",
         "claude-1",

@@ -150,10 +150,7 @@ fn hooks() -> Vec<Value> {
                     "{{\"event_name\":\"{snake}\",\"hooks\":[{{\"async\":false,\"command\":{},\"timeout\":{timeout},\"type\":\"command\"}}]}}",
                     hook["command"]
                 );
-                let hash: String = Sha256::digest(canonical.as_bytes())
-                    .iter()
-                    .map(|byte| format!("{byte:02x}"))
-                    .collect();
+                let hash = agent_fleet::id::hex(&Sha256::digest(canonical.as_bytes()));
                 listed.push(json!({"key": format!("{}:{snake}:{group}:{index}", file.display()), "eventName": event,
                     "handlerType": "command", "command": hook["command"], "currentHash": format!("sha256:{hash}"),
                     "trustStatus": "untrusted", "sourcePath": file}));
