@@ -13,6 +13,7 @@
 //! | [`cli`] | arguments, one call into the domain, a view; the only module that knows clap |
 //! | [`clock`] | the only source of time and of waiting |
 //! | [`contract`] | the versioned public JSON: types without behaviour, and their JSON Schema |
+//! | [`demo`] | the whole path in a throw-away world, by running this program as a person would |
 //! | [`env`] | everything the program takes from the world around it, captured once |
 //! | [`error`] | the one error that leaves the program: code, class, sentence, next command |
 //! | [`home`] | making homes ready for workers; the stable path of this program |
@@ -55,6 +56,7 @@ pub mod choose;
 pub mod cli;
 pub mod clock;
 pub mod contract;
+pub mod demo;
 pub mod env;
 pub mod error;
 pub mod home;

@@ -2,6 +2,7 @@
 
 mod architecture;
 mod cli_contract;
+mod cli_demo;
 mod cli_lease;
 mod cli_output;
 mod cli_quota;
@@ -16,4 +17,6 @@ mod lease_store;
 mod lease_storm;
 mod pages;
 mod scripted_agent;
+mod scripted_world;
+mod start_gate;
 mod support;

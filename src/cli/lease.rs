@@ -120,7 +120,7 @@ fn recover(app: &App, arguments: &RecoverArguments) -> Result<Outcome> {
     let registry = crate::snapshot::registry::load(&app.context)?;
     let store = app.store()?;
     let recorded = conversation::recorded(&app.context, &registry, &arguments.task)?;
-    let request = recorded.recovery(&store, &arguments.workspace)?;
+    let request = recorded.recovery(&app.context, &store, &arguments.workspace)?;
     reserve(app, &request)
 }
 

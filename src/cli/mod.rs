@@ -10,6 +10,7 @@ mod choose;
 mod completions;
 mod config;
 mod contract;
+mod demo;
 mod format;
 mod hook;
 mod init;
@@ -137,6 +138,8 @@ enum Command {
     Config(config::ConfigArguments),
     /// Print what programs may rely on: formats, fields, commands, or the JSON Schema
     Contract(contract::ContractArguments),
+    /// Show the whole path in a throw-away world, without an account
+    Demo(demo::DemoArguments),
     /// Lease one profile and become the provider's CLI on it
     Exec(launch::ExecArguments),
     /// Print the manual page of the program or of one command
@@ -280,6 +283,7 @@ fn dispatch(world: &World, app: &App, command: Command) -> Result<Outcome> {
         Command::Completions(arguments) => completions::run(&arguments),
         Command::Config(arguments) => config::run(app, &arguments),
         Command::Contract(arguments) => contract::run(app, &arguments),
+        Command::Demo(arguments) => demo::run(app, &arguments),
         Command::Exec(arguments) => launch::exec(app, arguments),
         Command::Init(arguments) => init::run(app, &arguments),
         Command::Lease(arguments) => lease::run(app, arguments),

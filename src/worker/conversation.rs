@@ -15,6 +15,7 @@ use crate::lease::LeaseStore;
 use crate::provider::Provider;
 use crate::registry::project::Workspace;
 use crate::registry::schema::{Profile, Registry};
+use crate::registry::{path, project};
 use crate::snapshot::{fold, session};
 
 /// A task's recorded conversation.
@@ -36,20 +37,22 @@ pub fn recorded(context: &Context, registry: &Registry, task: &Task) -> Result<R
 
 impl Recorded {
     /// Refuses another workspace or another profile than the recorded ones.
-    pub fn belongs(&self, workspace: &Path, profile: Option<&ProfileId>) -> Result<()> {
+    pub fn belongs(
+        &self,
+        context: &Context,
+        workspace: &Path,
+        profile: Option<&ProfileId>,
+    ) -> Result<()> {
         let Session {
             task,
             workspace: home,
             profile: owner,
             ..
         } = &self.session;
-        let given = workspace
-            .canonicalize()
-            .unwrap_or_else(|_| workspace.to_path_buf());
-        if given != home.as_std_path() {
+        let given = project::absolute(context, workspace)?;
+        if path::resolved(&given) != *home {
             let message = format!(
-                "the conversation of task `{task}` belongs to the workspace `{home}`, not to `{}`",
-                given.display()
+                "the conversation of task `{task}` belongs to the workspace `{home}`, not to `{given}`"
             );
             return Err(Error::new(code::SESSION_MISMATCH, message).hint(format!(
                 "agent-fleet resume --task '{task}' --workspace '{home}'"
@@ -79,8 +82,13 @@ impl Recorded {
     }
 
     /// A reservation of the recorded profile; refused while a worker of the task lives.
-    pub fn recovery(&self, store: &dyn LeaseStore, workspace: &Path) -> Result<apply::Request> {
-        self.belongs(workspace, None)?;
+    pub fn recovery(
+        &self,
+        context: &Context,
+        store: &dyn LeaseStore,
+        workspace: &Path,
+    ) -> Result<apply::Request> {
+        self.belongs(context, workspace, None)?;
         let task = &self.session.task;
         let alive = store
             .find(task)?

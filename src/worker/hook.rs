@@ -15,6 +15,7 @@ use serde_json::{Map, Value};
 
 use super::ancestry::{Binaries, belongs, look};
 use super::identity::Worker;
+use super::statusline::windows;
 use crate::env::{self, Context, World};
 use crate::id::{ProviderKind, TaskKey};
 use crate::provider::codex::conversation;
@@ -85,7 +86,12 @@ pub fn record(
         foreign: holder.is_none(),
         session,
         reason: reason(kind, &text),
-        windows: Vec::new(),
+        // A turn that failed on a limit may say which windows it failed on, as the status line does.
+        windows: if kind == Kind::StopFailure {
+            windows(&payload)
+        } else {
+            Vec::new()
+        },
         task: Some(worker.task.clone()),
         pool: Some(worker.pool.clone()),
         workspace: Some(worker.workspace.clone()),

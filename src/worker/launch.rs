@@ -411,7 +411,7 @@ fn terms(
         }
         Start::Resume { profile } => {
             let recorded = conversation::recorded(context, registry, &request.task)?;
-            recorded.belongs(&request.workspace, profile.as_ref())?;
+            recorded.belongs(context, &request.workspace, profile.as_ref())?;
             Ok((recorded.asked(), Some(recorded)))
         }
     }

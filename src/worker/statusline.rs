@@ -63,7 +63,7 @@ fn line(worker: &Worker, windows: &[Window]) -> String {
 
 /// The windows in Claude's status line input: `rate_limits.{five_hour,seven_day}.{used_percentage,
 /// resets_at}`. Anything of another shape is left out.
-fn windows(status: &Map<String, Value>) -> Vec<Window> {
+pub(super) fn windows(status: &Map<String, Value>) -> Vec<Window> {
     let Some(limits) = status.get("rate_limits").and_then(Value::as_object) else {
         return Vec::new();
     };

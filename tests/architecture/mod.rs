@@ -35,7 +35,11 @@ const LAYERS: &[(&str, &str, &[&str])] = &[
         "what is decided and done",
         &["choose", "home", "lease", "report", "worker"],
     ),
-    ("face", "what people and programs see", &["cli", "render"]),
+    (
+        "face",
+        "what people and programs see",
+        &["cli", "demo", "render"],
+    ),
 ];
 
 /// Modules that may use less than their layer would let them.

@@ -4,3 +4,4 @@ pub(crate) mod again;
 pub(crate) mod leases;
 pub(crate) mod page;
 pub(crate) mod sandbox;
+pub(crate) mod world;

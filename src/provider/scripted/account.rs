@@ -1,6 +1,6 @@
 //! An account of the scripted provider's server: who it is, its windows, how the server treats it. Pure.
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -72,14 +72,23 @@ pub(super) struct ServerWindow {
     pub scope: Option<String>,
 }
 
+/// The whole second at least `seconds` after `now`; servers state resets in whole seconds.
+pub(super) fn later(now: Timestamp, seconds: u64) -> Option<Timestamp> {
+    let begun = i64::from(now.subsec_nanosecond() > 0);
+    let second = now
+        .as_second()
+        .checked_add(i64::try_from(seconds).ok()?)?
+        .checked_add(begun)?;
+    Timestamp::from_second(second).ok()
+}
+
 impl ServerWindow {
     /// The window now: one whose reset has passed is empty, and its next reset is one length later.
     fn at(&self, now: Timestamp) -> Self {
-        let length = SignedDuration::from_mins(i64::try_from(self.minutes).unwrap_or(i64::MAX));
         match self.resets_at {
             Some(at) if at <= now => Self {
                 used_percent: 0.0,
-                resets_at: now.checked_add(length).ok(),
+                resets_at: later(now, self.minutes.saturating_mul(60)),
                 ..self.clone()
             },
             _ => self.clone(),
@@ -94,11 +103,7 @@ impl AccountFile {
             id: id.to_owned(),
             minutes,
             used_percent,
-            resets_at: now
-                .checked_add(SignedDuration::from_mins(
-                    i64::try_from(minutes).unwrap_or(i64::MAX),
-                ))
-                .ok(),
+            resets_at: later(now, minutes * 60),
             scope: None,
         };
         Self {
@@ -161,5 +166,46 @@ impl AccountFile {
                 .collect(),
             overage_enabled: self.overage_enabled,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{AccountFile, ServerWindow};
+    use jiff::Timestamp;
+
+    #[test]
+    fn windows_of_any_length_and_fill_end_in_an_answer() {
+        let now: Timestamp = "2030-01-02T03:04:05.5Z".parse().unwrap();
+        let window = |minutes, used_percent| ServerWindow {
+            id: "w".to_owned(),
+            minutes,
+            used_percent,
+            resets_at: Some(Timestamp::UNIX_EPOCH),
+            scope: None,
+        };
+        let mut account = AccountFile::new("ada", 0.0, now);
+        account.windows = vec![window(u64::MAX, 50.0), window(0, 50.0)];
+        let usage = account.usage(now);
+        assert!(
+            usage
+                .windows
+                .iter()
+                .all(|window| window.remaining_percent > 99.0)
+        );
+        assert_eq!(usage.windows[0].resets_at, None);
+        account.set_used(101.0);
+        account.windows[0].resets_at = None;
+        account.windows[1].resets_at = None;
+        assert_eq!(account.usage(now).windows, vec![]);
+        assert_eq!(account.exhausted_until(now), None, "no reset is known");
+    }
+
+    #[test]
+    fn a_stated_reset_is_a_whole_second_and_never_early() {
+        let now: Timestamp = "2030-01-02T03:04:05.5Z".parse().unwrap();
+        let reset = super::later(now, 60).unwrap();
+        assert_eq!(reset.to_string(), "2030-01-02T03:05:06Z");
+        assert_eq!(super::later(now, u64::MAX), None);
     }
 }

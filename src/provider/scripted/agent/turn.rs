@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use camino::Utf8PathBuf;
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
-use super::super::account::AccountFile;
+use super::super::account::{AccountFile, later};
 use super::super::home;
 use super::super::script::{self, Instruction, Limit};
 use super::super::server::{Server, Turn};
@@ -186,7 +186,7 @@ impl<'a> Agent<'a> {
             }
             Err(End::Exit(status)) => Some(status),
             Err(End::Failed(failure)) => {
-                let facts = json!({
+                let mut facts = json!({
                     "error": failure.error,
                     "limit": failure.limit,
                     "resets_at": failure.resets_at.map(|at| at.to_string()),
@@ -194,6 +194,12 @@ impl<'a> Agent<'a> {
                 });
                 let mut line = facts.clone();
                 line["type"] = "failure".into();
+                if failure.limit == "quota" {
+                    // In the shape in which Claude's status line is shown windows.
+                    let reset = failure.resets_at.map(Timestamp::as_second);
+                    facts["rate_limits"] =
+                        json!({"five_hour": {"used_percentage": 100, "resets_at": reset}});
+                }
                 // The failure is reported all the same when it cannot be recorded.
                 drop(self.record(&line));
                 self.fire("StopFailure", facts);
@@ -336,9 +342,10 @@ impl<'a> Agent<'a> {
     }
 
     fn limit(&self, kind: Limit, resets_in: Duration, account: &str) -> End {
-        let resets_at = SignedDuration::try_from(resets_in)
-            .ok()
-            .and_then(|span| self.context.clock.now().checked_add(span).ok());
+        let whole = resets_in
+            .as_secs()
+            .saturating_add(u64::from(resets_in.subsec_nanos() > 0));
+        let resets_at = later(self.context.clock.now(), whole);
         let (resets_at, changed) = match (kind, resets_at) {
             (Limit::Quota, Some(at)) => (Some(at), self.change(account, |file| file.exhaust(at))),
             (Limit::Quota | Limit::Rate, at) => (at, Ok(())),

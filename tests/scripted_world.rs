@@ -1,0 +1,118 @@
+//! The scripted provider through the whole broker: what its server, settings and agent do reaches a choice.
+
+use serde_json::{Value, json};
+
+use crate::support::world::{Account, POOL, World};
+
+/// Why a profile would not be chosen now, with the time when that may have passed.
+fn reason(world: &World, profile: &str) -> (String, Value) {
+    let project = world.project.to_str().expect("UTF-8");
+    let line = [
+        "choose",
+        "--task",
+        "asking",
+        "--pool",
+        POOL,
+        "--workspace",
+        project,
+        "--dry-run",
+        "--explain",
+    ];
+    let ran = world.sandbox.run(line);
+    let answer: Value = serde_json::from_str(&ran.stdout).expect("JSON");
+    let rows = answer
+        .get("explain")
+        .unwrap_or(&answer["details"]["explain"]);
+    let row = rows
+        .as_array()
+        .and_then(|rows| rows.iter().find(|row| row["profile"] == profile))
+        .expect("a row of the profile");
+    let word = row["reason"].as_str().expect("a reason");
+    (word.to_owned(), row["retry_at"].clone())
+}
+
+#[test]
+fn the_reset_that_a_worker_was_told_is_the_one_that_choosing_waits_for() {
+    let world = World::new(&[
+        Account::new("one").used(10.0),
+        Account::new("two").used(30.0),
+    ]);
+    let ran = world.exec("a", "limit quota 7200");
+    assert_eq!(ran.status, 1, "{}", ran.stderr);
+    let stated: Value = {
+        let bytes = std::fs::read(world.service().join("one.json")).unwrap();
+        let account: Value = serde_json::from_slice(&bytes).unwrap();
+        account["windows"][0]["resets_at"].clone()
+    };
+    assert_eq!(reason(&world, "one"), ("cooldown".to_owned(), stated));
+    assert_eq!(world.exec("b", "say hi").status, 0);
+    assert_eq!(world.requests("turn"), ["one ok", "two ok"]);
+}
+
+#[test]
+fn a_project_or_a_caller_that_carries_a_token_cannot_move_a_worker() {
+    let mut world = World::new(&[Account::new("one"), Account::new("two").pools(&["other"])]);
+    let home = world.command(&["profile", "list"])["profiles"][1]["home"].clone();
+    let login = format!("{}/login.json", home.as_str().unwrap());
+    let login: Value = serde_json::from_slice(&std::fs::read(login).unwrap()).unwrap();
+    let token = login["token"].as_str().unwrap().to_owned();
+    world.sandbox.set("SCRIPTED_TOKEN", &token);
+    world.sandbox.set("SCRIPTED_HOME", home.as_str().unwrap());
+    assert_eq!(world.exec("a", "say hi").status, 0);
+    assert_eq!(world.requests("turn"), ["one ok"]);
+    let planted = json!({"env": {"SCRIPTED_TOKEN": token}}).to_string();
+    world
+        .sandbox
+        .write("project/.scripted/settings.json", planted);
+    let refused = world.exec("b", "say hi").refused("auth_override");
+    assert!(!refused.to_string().contains(&token), "a token in an error");
+    assert_eq!(world.requests("turn"), ["one ok"]);
+}
+
+#[test]
+fn a_revoked_account_is_left_out_after_its_worker_failed() {
+    let world = World::with(2);
+    assert_eq!(world.exec("a", "limit auth").status, 1);
+    assert_eq!(reason(&world, "one").0, "auth_broken");
+    assert_eq!(world.exec("b", "say hi").status, 0);
+    assert_eq!(world.requests("turn"), ["one ok", "two ok"]);
+}
+
+#[test]
+fn an_agent_that_a_tool_starts_does_not_move_the_task_s_session() {
+    let world = World::with(1);
+    let program = env!("CARGO_BIN_EXE_agent-fleet");
+    let script = format!("spawn {program} scripted-agent -- -p 'say nested'; true");
+    let ran = world.exec("a", &script);
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    assert_eq!(ran.stdout, "nested\n");
+    let before = world.command(&["session", "status", "--task", "a"]);
+    let project = world.project.to_str().unwrap();
+    let resume = [
+        "resume",
+        "--task",
+        "a",
+        "--workspace",
+        project,
+        "--",
+        "-p",
+        "say on",
+    ];
+    assert_eq!(world.sandbox.run(resume).status, 0);
+    let after = world.command(&["session", "status", "--task", "a"]);
+    assert_eq!(before["session_id"], after["session_id"]);
+    assert_eq!(world.requests("turn").len(), 3);
+}
+
+#[test]
+fn a_killed_worker_frees_its_only_slot_for_the_next_choice() {
+    let world = World::new(&[Account::new("one").slots(1)]);
+    let worker = world.start("a", "hold never");
+    world.exec("b", "say hi").refused("capacity");
+    worker.kill();
+    let ran = world.exec("b", "say hi");
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    let worker = world.start("c", "hold go");
+    world.sandbox.write("project/go", "");
+    assert_eq!(worker.wait(), 0);
+}

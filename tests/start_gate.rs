@@ -1,0 +1,52 @@
+//! The start gate: workers that start together on an old login spend its refresh token once.
+
+use jiff::Timestamp;
+
+use crate::support::world::{Account, World};
+
+/// Four workers at once on a login that is about to expire; the server answers refreshes slowly and revokes
+/// the account when a refresh token comes twice.
+fn four_at_once(world: &World) -> Vec<i32> {
+    world.change("one", |account| {
+        account["refresh_latency_seconds"] = 0.8.into();
+        account["reuse_revokes"] = true.into();
+    });
+    let workers: Vec<_> = ["a", "b", "c", "d"]
+        .iter()
+        .map(|task| world.launch(task, "say hi"))
+        .collect();
+    workers.into_iter().map(|worker| worker.wait()).collect()
+}
+
+fn old_login() -> World {
+    World::new(&[Account::new("one").slots(4).expires_in(30)])
+}
+
+#[test]
+fn four_starts_on_an_old_login_refresh_it_once_and_all_work() {
+    let world = old_login();
+    assert_eq!(four_at_once(&world), [0; 4]);
+    assert_eq!(world.requests("refresh"), ["one ok"]);
+    let turns: Vec<Timestamp> = world.times("turn");
+    assert_eq!(turns.len(), 4);
+    let spread = turns[3].duration_since(turns[0]);
+    assert!(
+        spread.as_secs() < 10,
+        "the last turn came {spread:?} after the first"
+    );
+}
+
+#[cfg(feature = "test-fakes")]
+#[test]
+fn without_the_gate_the_token_is_spent_twice() {
+    let mut world = old_login();
+    world
+        .sandbox
+        .set("AGENT_FLEET_TEST_FAULTS", "no-start-gate");
+    four_at_once(&world);
+    let refreshes = world.requests("refresh");
+    assert!(
+        refreshes.contains(&"one reused".to_owned()),
+        "{refreshes:?}"
+    );
+}
