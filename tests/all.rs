@@ -1,5 +1,11 @@
 //! One integration binary: the real program in hermetic homes.
 
+#![expect(
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "a test that cannot go on panics, and may show what it saw"
+)]
+
 mod architecture;
 mod cli_contract;
 mod cli_demo;
