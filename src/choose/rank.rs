@@ -38,9 +38,18 @@ pub struct Candidate {
 
 /// The number that candidates of one basis are compared by; more is better.
 pub fn score(candidate: &Candidate, settings: &Settings) -> f64 {
-    let weight = WEIGHT_POINTS * (f64::from(candidate.weight) - 1.0);
-    candidate.headroom.unwrap_or(0.0) + weight
-        - settings.active_lease_penalty * f64::from(candidate.live)
+    adjusted_headroom(
+        candidate.headroom.unwrap_or(0.0),
+        candidate.weight,
+        candidate.live,
+        settings,
+    )
+}
+
+/// Headroom with the points of a weight added and those of live leases taken off.
+pub fn adjusted_headroom(headroom: f64, weight: u32, live: u32, settings: &Settings) -> f64 {
+    headroom + WEIGHT_POINTS * (f64::from(weight) - 1.0)
+        - settings.active_lease_penalty * f64::from(live)
 }
 
 /// Sorts the best candidate first and drops those without a free slot.

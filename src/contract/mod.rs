@@ -7,6 +7,7 @@ pub mod failure;
 pub mod identity;
 pub mod launch;
 pub mod lease;
+pub mod pool;
 pub mod profile;
 pub mod provider;
 pub mod quota;

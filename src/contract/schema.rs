@@ -9,6 +9,7 @@ use super::failure::Failure;
 use super::identity::VerificationList;
 use super::launch::Validated;
 use super::lease::{LeaseList, LeaseReleased};
+use super::pool::PoolStatus;
 use super::profile::{
     Drained, Profile, ProfileList, ProfileStatus, Provisioned, ProvisionedList, Removed,
 };
@@ -40,6 +41,7 @@ const ANSWERS: &[(&str, Define)] = &[
     ("lease recover", define::<Selection>),
     ("lease release", define::<LeaseReleased>),
     ("pool list", define::<PoolList>),
+    ("pool status", define::<PoolStatus>),
     ("profile add", define::<Profile>),
     ("profile disable", define::<Profile>),
     ("profile drain", define::<Drained>),

@@ -8,6 +8,7 @@ mod identity;
 mod launch;
 mod lease;
 pub mod page;
+mod pool;
 mod profile;
 mod provider;
 mod quota;

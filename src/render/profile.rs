@@ -120,26 +120,36 @@ impl Human for ProfileStatus {
 
 impl Human for ProfileStatusList {
     fn page(&self, now: Timestamp) -> Page {
-        let rows = self
-            .profiles
-            .iter()
-            .map(|status| {
-                vec![
-                    paint(Role::Literal, status.profile.id.as_str()),
-                    state(&status.profile),
-                    routing(status, now),
-                    format!(
-                        "{} of {}",
-                        status.active_leases, status.profile.max_concurrent
-                    ),
-                    login(status, now),
-                    quota::reading(&status.quota),
-                ]
-            })
-            .collect();
-        let columns = ["profile", "state", "routing", "leases", "login", "reading"];
-        Page::new().table(&columns, rows, "no profiles")
+        table(&self.profiles, now)
     }
+}
+
+/// One row per profile: what choosing would say of it.
+pub(super) fn table(profiles: &[ProfileStatus], now: Timestamp) -> Page {
+    let rows = profiles
+        .iter()
+        .map(|status| {
+            vec![
+                paint(Role::Literal, status.profile.id.as_str()),
+                state(&status.profile),
+                routing(status, now),
+                format!(
+                    "{} of {}",
+                    status.active_leases, status.profile.max_concurrent
+                ),
+                status
+                    .quota
+                    .headroom_percent
+                    .map_or_else(nothing, words::gauge),
+                login(status, now),
+                quota::reading(&status.quota),
+            ]
+        })
+        .collect();
+    let columns = [
+        "profile", "state", "routing", "leases", "left", "login", "reading",
+    ];
+    Page::new().table(&columns, rows, "no profiles")
 }
 
 fn fields(profile: &Profile) -> Vec<(&'static str, String)> {

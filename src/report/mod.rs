@@ -1,3 +1,4 @@
 //! Putting together what people and supervisors ask about: local files only.
 
+pub mod pool;
 pub mod profile;
