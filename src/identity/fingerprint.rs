@@ -44,10 +44,13 @@ pub struct Fingerprint {
     /// Over everything the source knows.
     pub whole: String,
     /// Over the person alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
     /// Over the account alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub account: Option<String>,
     /// Over the organisation alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub organization: Option<String>,
 }
 

@@ -47,10 +47,12 @@ pub struct Window {
     /// By duration.
     pub kind: Kind,
     /// Model class that it gates alone; all models when `None`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scope: Option<String>,
     /// 0 to 100.
     pub remaining_percent: f64,
     /// When it becomes full again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resets_at: Option<Timestamp>,
 }
 

@@ -75,14 +75,18 @@ pub struct Proof {
 #[serde(default)]
 pub struct Poll {
     /// Earliest next fetch.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub next_at: Option<Timestamp>,
     /// When the last fetch ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub last_at: Option<Timestamp>,
     /// Digest of the login it was made with; another login may be asked about at once.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub digest: Option<String>,
     /// Failures in a row.
     pub failures: u32,
     /// What the last failure was, as a reason word.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
 
@@ -96,21 +100,31 @@ pub struct ProfileState {
     /// Whose; the base CLI login is [`BASE`].
     pub profile: String,
     /// Mirror of the durable file.
+    #[serde(skip_serializing_if = "is_empty")]
     pub durable: Durable,
     /// The last proof.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub proof: Option<Proof>,
     /// The last good reading.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub reading: Option<Reading>,
     /// A cooldown of at most an hour.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub cooldown: Option<Cooldown>,
     /// When a worker of ours last used the account, as its own events tell.
     pub last_used: Option<Timestamp>,
     /// When the login itself ends.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub login_expires_at: Option<Timestamp>,
     /// `auth_broken` seen in evidence or by a reader, with its time; cleared by a newer proof.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub auth_broken: Option<Note>,
     /// Fetch budget.
     pub poll: Poll,
+}
+
+fn is_empty(durable: &Durable) -> bool {
+    *durable == Durable::default()
 }
 
 impl ProfileState {
