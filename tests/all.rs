@@ -23,6 +23,7 @@ mod lease_process;
 mod lease_store;
 mod lease_storm;
 mod pages;
+mod provision;
 mod scripted_agent;
 mod scripted_world;
 mod start_gate;

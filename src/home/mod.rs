@@ -11,8 +11,7 @@ use crate::env::Context;
 use crate::error::Result;
 use crate::id::{ProfileId, ProviderKind};
 use crate::lease::{LeaseStore as _, TableStore};
-use crate::provider::scripted::Scripted;
-use crate::provider::{HomePlan, NotReady, Provider as _, claude, codex};
+use crate::provider::{self, HomePlan, codex};
 use crate::registry::binary;
 use crate::registry::schema::{Profile, Registry};
 use crate::store::lock::Locks;
@@ -41,11 +40,7 @@ pub fn provision(context: &Context, registry: &Registry, profile: &Profile) -> R
     let occupied = occupied(context, &profile.id)?;
     let mut plan = plan(context, registry, profile, &program)?;
     plan.occupied = occupied.as_deref();
-    changes.extend(match profile.provider {
-        ProviderKind::Claude => claude::home::provision(&plan)?,
-        ProviderKind::Codex => codex::home::provision(&plan)?,
-        ProviderKind::Scripted => Scripted.provision(&plan)?,
-    });
+    changes.extend(provider::of(profile.provider).provision(&plan)?);
     Ok(changes)
 }
 
@@ -53,12 +48,7 @@ pub fn provision(context: &Context, registry: &Registry, profile: &Profile) -> R
 pub fn readiness(context: &Context, registry: &Registry, profile: &Profile) -> Result<()> {
     let program = program::path(context);
     let plan = plan(context, registry, profile, &program)?;
-    let ready: Result<(), NotReady> = match profile.provider {
-        ProviderKind::Claude => claude::home::readiness(&plan),
-        ProviderKind::Codex => codex::home::readiness(&plan),
-        ProviderKind::Scripted => Scripted.readiness(&plan),
-    };
-    Ok(ready?)
+    Ok(provider::of(profile.provider).readiness(&plan)?)
 }
 
 fn plan<'a>(
