@@ -19,7 +19,7 @@ use crate::quota::refresh::{Ask, Asker, Target};
 use crate::registry::schema::{Profile, QuotaReader, Registry};
 use crate::snapshot::profile::{BASE, ProfileState};
 use crate::snapshot::provider::Snapshot;
-use crate::snapshot::{fold, provider as snapshot};
+use crate::snapshot::fold;
 
 /// One provider's accounts, looked at once.
 #[derive(Debug)]
@@ -51,8 +51,7 @@ impl Accounts {
         kind: ProviderKind,
         deadline: &Deadline,
     ) -> Result<Self> {
-        fold::fold(context, kind, deadline)?;
-        let snapshot = snapshot::load(context, kind)?;
+        let snapshot = fold::load(context, kind, deadline)?;
         let standing = anchor::look(context, registry.provider(kind)?, &snapshot)?;
         let accounts: Vec<_> = registry
             .of(kind)
