@@ -1,7 +1,7 @@
 //! The scripted agent by itself: it behaves as the real CLIs do where a broker could get hurt.
 
 use std::io::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
@@ -343,5 +343,25 @@ fn a_script_with_a_mistake_does_nothing_and_says_which() {
     assert!(!agent.sandbox.path("out.txt").exists());
     for (script, status) in [("exit 7", 7), ("crash", 128 + 9)] {
         assert_eq!(agent.run(&["-p", script]).status, status);
+    }
+}
+
+#[test]
+fn the_page_shows_every_instruction_that_the_agent_names() {
+    let agent = Agent::new(&[]);
+    let ran = agent.run(&["-p", "help"]);
+    let (_, words) = ran.stderr.split_once("begins with ").unwrap();
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/scripted.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    let known: Vec<&str> = words
+        .split([',', ' ', '\n'])
+        .filter(|word| !word.is_empty() && *word != "or")
+        .collect();
+    assert!(known.len() > 10, "{known:?}");
+    for word in known {
+        assert!(
+            page.contains(&format!("`{word}")),
+            "docs/scripted.md has no `{word}`"
+        );
     }
 }
