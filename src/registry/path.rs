@@ -57,9 +57,17 @@ pub fn resolved(path: &Utf8Path) -> Utf8PathBuf {
     path.to_owned()
 }
 
-/// Whether one path is the other or lies below it.
+/// Whether one path is the other or lies below it. Both are spelt in the one way.
+///
+/// Compares text: every home is held against every other one, and taking paths apart would be ten times
+/// slower.
 pub fn overlap(one: &Utf8Path, other: &Utf8Path) -> bool {
-    one.starts_with(other) || other.starts_with(one)
+    let within = |inner: &str, outer: &str| {
+        let rest = inner.strip_prefix(outer);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/') || outer == "/")
+    };
+    let (one, other) = (one.as_str(), other.as_str());
+    within(one, other) || within(other, one)
 }
 
 #[cfg(test)]
@@ -94,6 +102,8 @@ mod tests {
     #[test]
     fn siblings_with_a_common_prefix_do_not_overlap() {
         assert!(overlap(Utf8Path::new("/a/b"), Utf8Path::new("/a")));
+        assert!(overlap(Utf8Path::new("/a"), Utf8Path::new("/a")));
+        assert!(overlap(Utf8Path::new("/"), Utf8Path::new("/a/b")));
         assert!(!overlap(Utf8Path::new("/a/b"), Utf8Path::new("/a/bc")));
     }
 

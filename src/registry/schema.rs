@@ -173,7 +173,7 @@ pub enum QuotaReader {
 pub struct ProviderSettings {
     /// Which provider.
     pub kind: ProviderKind,
-    /// The native binary. `None` only for scripted, which is this program itself.
+    /// The native binary, where the registry names one; scripted is this program itself.
     pub binary: Option<Utf8PathBuf>,
     /// Whether links are followed at launch.
     pub binary_policy: BinaryPolicy,
@@ -189,7 +189,7 @@ pub struct ProviderSettings {
     pub quota_reader: QuotaReader,
     /// Provider options a worker may pass, on top of the built-in allowlist.
     pub worker_options: Vec<String>,
-    /// Scripted only: the directory that plays the provider's server.
+    /// Scripted only: the directory that plays the provider's server, `<share>/scripted` by default.
     pub service: Option<Utf8PathBuf>,
 }
 
