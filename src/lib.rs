@@ -39,7 +39,10 @@
 //! |---|---|
 //! | `config/accounts.toml` | [`registry`] |
 //! | `share/accounts/<provider>/<profile>/` | the provider's CLI; our entries in it: [`provider`] |
+//! | `<home>/agent-fleet.json` | [`provider::home`] |
 //! | `share/bin/agent-fleet` | [`home::program`] |
+//! | `share/hooks/codex.json` | [`provider::codex`] |
+//! | `share/scripted/` | [`provider::scripted`] |
 //! | `state/install.json` | [`registry::install`] |
 //! | `state/profiles/<profile>.json` | [`snapshot::durable`] |
 //! | `state/snapshot/registry` | [`snapshot::registry`] |
@@ -47,6 +50,8 @@
 //! | `state/leases/` | [`lease`] |
 //! | `state/sessions/<task-key>.json` | [`snapshot::session`] |
 //! | `state/evidence/<provider>.jsonl` | [`snapshot::evidence`] |
+//! | `state/evidence/<profile>.windows` | [`worker::statusline`] |
+//! | `state/readers/<profile>/` | [`quota::external`] |
 //! | `state/starts/<profile>.json` | [`worker::gate`] |
 //! | `state/locks/` | [`store::lock`] |
 //!

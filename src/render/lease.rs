@@ -14,7 +14,7 @@ impl Human for Lease {
             ("state", state(self, now)),
             ("holder", holder(self)),
             ("granted", words::ago(now, self.created_at)),
-            ("generation", self.generation.to_string()),
+            ("generation", words::generation(self.generation)),
             ("pool", optional(self.pool.as_deref())),
             (
                 "workspace",

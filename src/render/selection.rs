@@ -45,7 +45,7 @@ impl Human for Selection {
         }
         fields.push(("workspace", words::plain(self.workspace.as_str())));
         if !self.dry_run {
-            fields.push(("generation", self.generation.to_string()));
+            fields.push(("generation", words::generation(self.generation)));
         }
         if let Some(at) = self.lease.as_ref().and_then(|lease| lease.expires_at) {
             fields.push(("reserved", format!("until {}", words::instant(now, at))));

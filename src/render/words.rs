@@ -115,6 +115,15 @@ pub fn count<N: TryInto<u64> + Copy>(number: N, noun: &str) -> String {
     }
 }
 
+/// A generation: the table and the grant of it, as exec says it, and the whole number.
+pub fn generation(number: u64) -> String {
+    format!(
+        "{}.{} ({number})",
+        number >> 32,
+        number & u64::from(u32::MAX)
+    )
+}
+
 /// A share of a hundred: `82%`, or `82.5%` where the tenth says something.
 pub fn percent(share: f64) -> String {
     let tenths = (share * 10.0).round() / 10.0;
@@ -218,6 +227,11 @@ mod tests {
         assert_eq!(count(1, "lease"), "1 lease");
         assert_eq!(count(2_usize, "entry"), "2 entries");
         assert_eq!(count(2, "day"), "2 days");
+    }
+
+    #[test]
+    fn a_generation_reads_as_exec_says_it() {
+        assert_eq!(super::generation(4_294_967_298), "1.2 (4294967298)");
     }
 
     #[test]

@@ -22,7 +22,7 @@ impl Human for Which {
             ),
             ("pool", self.pool.to_string()),
             ("workspace", self.workspace.to_string()),
-            ("generation", self.generation.to_string()),
+            ("generation", words::generation(self.generation)),
         ])
     }
 }
