@@ -13,7 +13,10 @@ use jiff::{Timestamp, ToSpan as _};
 
 const NOW: Timestamp = Timestamp::constant(1_795_000_000, 0);
 
-#[expect(clippy::unnecessary_wraps, reason = "every field that holds one is optional")]
+#[expect(
+    clippy::unnecessary_wraps,
+    reason = "every field that holds one is optional"
+)]
 fn later(minutes: i64) -> Option<Timestamp> {
     Some(NOW.checked_add(minutes.minutes()).expect("in range"))
 }

@@ -17,9 +17,9 @@ use crate::provider::Want;
 use crate::quota::headroom::{self, Question, Status, Worth};
 use crate::quota::refresh::{Ask, Asker, Target};
 use crate::registry::schema::{Profile, QuotaReader, Registry};
+use crate::snapshot::fold;
 use crate::snapshot::profile::{BASE, ProfileState};
 use crate::snapshot::provider::Snapshot;
-use crate::snapshot::fold;
 
 /// One provider's accounts, looked at once.
 #[derive(Debug)]
