@@ -75,10 +75,14 @@ fn binary(plan: &HomePlan<'_>) -> Result<Utf8PathBuf> {
         .map_err(|error| Error::io("find", path, &error))
 }
 
+fn text(path: &Utf8Path) -> Result<String> {
+    let bytes = read::optional(path)?.unwrap_or_default();
+    String::from_utf8(bytes).map_err(|_| unusable(path, "it is not UTF-8"))
+}
+
 /// A TOML file in both forms: one to edit, one to compare.
 fn parse(path: &Utf8Path) -> Result<(DocumentMut, Map<String, Value>)> {
-    let bytes = read::optional(path)?.unwrap_or_default();
-    let text = String::from_utf8(bytes).map_err(|_| unusable(path, "it is not UTF-8"))?;
+    let text = text(path)?;
     let document = text
         .parse::<DocumentMut>()
         .map_err(|error| unusable(path, error.message()))?;
@@ -230,8 +234,10 @@ pub fn readiness(plan: &HomePlan<'_>) -> Result<(), NotReady> {
     let refuse = |reason: String| not_ready(plan, reason);
     link::refuse(home, &[CREDENTIALS, CONFIG]).map_err(|error| refuse(error.message))?;
     let config = home.join(CONFIG);
-    let (_, values) = parse(&config).map_err(|error| refuse(error.message))?;
-    if values.get(STORE).and_then(Value::as_str) != Some("file") {
+    let text = text(&config).map_err(|error| refuse(error.message))?;
+    let values: toml::Table = toml::from_str(&text)
+        .map_err(|error| refuse(format!("`{config}`: {}", error.message())))?;
+    if values.get(STORE).and_then(toml::Value::as_str) != Some("file") {
         return Err(refuse(format!("`{config}`: {STORE} is not `file`")));
     }
     let path = home.join(FILE);
