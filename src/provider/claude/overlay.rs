@@ -107,6 +107,8 @@ pub fn overlay(home: &Utf8Path, variables: &Variables) -> String {
     for (key, _) in BLANK_SETTINGS {
         settings.insert((*key).to_owned(), json!(""));
     }
+    // A project that switches hooks off would hide the worker's session and the end of its turns.
+    settings.insert("disableAllHooks".to_owned(), json!(false));
     Value::Object(settings).to_string()
 }
 
@@ -158,6 +160,10 @@ mod tests {
             assert_eq!(settings[*key], "", "{key} is not blank");
         }
         assert_eq!(environment[STORE], "/homes/a \"b\"");
+        assert_eq!(
+            settings["disableAllHooks"], false,
+            "a project could silence the hooks"
+        );
     }
 
     #[test]
