@@ -7,12 +7,15 @@ use jiff::Timestamp;
 use super::candidate::{Facts, Identity, Quota};
 use crate::clock::Deadline;
 use crate::env::Context;
-use crate::error::{Result, code};
+use crate::error::{Error, Result};
 use crate::id::ProviderKind;
 use crate::identity::anchor;
-use crate::identity::conflict::{self, Conflict, Overlap};
 use crate::identity::fingerprint::Fingerprint;
 use crate::identity::proof;
+use crate::identity::{
+    self,
+    conflict::{Conflict, Overlap},
+};
 use crate::provider::Want;
 use crate::quota::headroom::{self, Question, Status, Worth};
 use crate::quota::refresh::{Ask, Asker, Target};
@@ -35,10 +38,8 @@ pub(super) struct Accounts {
 pub(super) struct Known {
     /// Everything the snapshot holds.
     pub(super) state: ProfileState,
-    /// The account behind it.
-    pub(super) identity: Identity,
-    /// More about what is in the way of it.
-    pub(super) detail: Option<String>,
+    /// What is in the way of its account: code, sentence, next command.
+    pub(super) obstacle: Option<Error>,
     /// What its reading is worth.
     pub(super) worth: Worth,
 }
@@ -62,7 +63,7 @@ impl Accounts {
                 ))
             })
             .collect();
-        let overlaps = conflict::find(&accounts, &standing.anchors);
+        let overlaps = identity::conflict::find(&accounts, &standing.anchors);
         Ok(Self {
             kind,
             snapshot,
@@ -97,23 +98,16 @@ impl Accounts {
             .get(id)
             .cloned()
             .unwrap_or_else(|| ProfileState::new(&profile.id));
-        let (identity, detail) = match (self.snapshot.damaged.get(id), self.overlaps.get(id)) {
-            (Some(damage), _) => (
-                Identity::Refused(code::IDENTITY_UNPROVEN),
-                Some(damage.to_string()),
-            ),
+        let obstacle = match (self.snapshot.damaged.get(id), self.overlaps.get(id)) {
+            (Some(damage), _) => Some(damage.clone().into()),
             (None, _) if state.proof.is_none() => unproven(context, registry, profile, &state),
-            (None, Some(overlap)) => (
-                Identity::Refused(overlap.code()),
-                Some(said(profile, overlap)),
-            ),
-            (None, None) => (Identity::Proven, None),
+            (None, Some(overlap)) => Some(conflict(profile, overlap)),
+            (None, None) => None,
         };
         let worth = headroom::worth(&state, &question(registry, profile, &state, now));
         Known {
             state,
-            identity,
-            detail,
+            obstacle,
             worth,
         }
     }
@@ -136,7 +130,10 @@ impl Known {
         Facts {
             profile,
             state: &self.state,
-            identity: self.identity.clone(),
+            identity: match &self.obstacle {
+                Some(obstacle) => Identity::Refused(obstacle.code),
+                None => Identity::Proven,
+            },
             quota,
             resets_at: self.worth.resets_at,
             reading_age: self.worth.age_seconds,
@@ -185,22 +182,23 @@ fn unproven(
     registry: &Registry,
     profile: &Profile,
     state: &ProfileState,
-) -> (Identity, Option<String>) {
-    let Ok(settings) = registry.provider(profile.provider) else {
-        return (Identity::Refused(code::IDENTITY_UNPROVEN), None);
+) -> Option<Error> {
+    let settings = match registry.provider(profile.provider) {
+        Ok(settings) => settings,
+        Err(missing) => return Some(missing.into()),
     };
-    let standing = proof::check(context, profile, settings, state);
-    let code = standing.code().unwrap_or(code::IDENTITY_UNPROVEN);
-    (Identity::Refused(code), Some(standing.word().to_owned()))
+    proof::check(context, profile, settings, state)
+        .refusal(profile)
+        .map(Error::from)
 }
 
-fn said(profile: &Profile, overlap: &Overlap) -> String {
+fn conflict(profile: &Profile, overlap: &Overlap) -> Error {
     let conflict = Conflict {
         profile: profile.id.to_string(),
         provider: profile.provider,
         overlap: overlap.clone(),
     };
-    conflict.to_string()
+    conflict.into()
 }
 
 fn question<'q>(

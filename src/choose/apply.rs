@@ -13,7 +13,7 @@ use serde_json::json;
 
 use super::accounts::{Key, key};
 use super::candidate::Asked;
-use super::examine::{Examined, renewal};
+use super::examine::{Examined, renewal, unrenewed};
 use super::explain;
 use super::rank::Candidate;
 use super::survey::Survey;
@@ -191,7 +191,7 @@ struct Run<'a> {
     /// Profiles whose credential, home and project were looked at and found good.
     examined: BTreeSet<ProfileId>,
     /// Profiles found wanting on that look.
-    rejected: BTreeMap<ProfileId, (crate::error::Code, String)>,
+    rejected: BTreeMap<ProfileId, Error>,
 }
 
 impl<'a> Run<'a> {
@@ -270,17 +270,15 @@ impl<'a> Run<'a> {
             Examined::Good => {
                 self.examined.insert(profile.clone());
             }
-            Examined::Rejected(code, detail) => {
-                self.rejected.insert(profile.clone(), (code, detail));
+            Examined::Rejected(error) => {
+                self.rejected.insert(profile.clone(), error);
             }
             Examined::Renew => {
                 let profile = self.registry.profile(profile)?;
                 if self.renewed.insert(profile.id.clone()) {
                     self.fetch(&[renewal(profile)])?;
                 } else {
-                    let detail = "its login changed and could not be proved again".to_owned();
-                    self.rejected
-                        .insert(profile.id.clone(), (code::IDENTITY_UNPROVEN, detail));
+                    self.rejected.insert(profile.id.clone(), unrenewed(profile));
                 }
             }
         }

@@ -108,8 +108,8 @@ pub struct Facts<'a> {
     pub reading_age: Option<u64>,
     /// Whether the workspace is registered for its provider.
     pub trusted: bool,
-    /// Found wanting when it was about to be granted: code and sentence.
-    pub rejected: Option<(Code, String)>,
+    /// Found wanting when it was about to be granted.
+    pub rejected: Option<Code>,
 }
 
 /// What routing makes of a profile.
@@ -180,8 +180,8 @@ pub fn eligibility_if_enabled(
     if !facts.trusted {
         return refused(code::WORKSPACE_UNTRUSTED);
     }
-    if let Some((code, _)) = &facts.rejected {
-        return refused(*code);
+    if let Some(code) = facts.rejected {
+        return refused(code);
     }
     if state.durable.quarantine.is_some() {
         return refused(code::IDENTITY_CHANGED);

@@ -4,9 +4,9 @@ use camino::Utf8Path;
 
 use super::accounts::ask;
 use crate::env::Context;
-use crate::error::{Code, Result, code};
+use crate::error::{Error, Result, code};
 use crate::identity::proof::{self, Standing};
-use crate::provider::{self, HomePlan, Want};
+use crate::provider::{self, HomePlan, Override, Want};
 use crate::quota::refresh::{Ask, Target};
 use crate::registry::schema::{Profile, Registry};
 use crate::snapshot::profile::ProfileState;
@@ -17,7 +17,7 @@ pub enum Examined {
     /// Credential, home and project are as they should be.
     Good,
     /// Something is in the way.
-    Rejected(Code, String),
+    Rejected(Error),
     /// Its login changed: the proof must be renewed first.
     Renew,
 }
@@ -36,8 +36,11 @@ pub fn examine(
         Standing::Proven(_) => {}
         Standing::Renew => return Ok(Examined::Renew),
         standing @ (Standing::Unproven(_) | Standing::Quarantined(_)) => {
-            let code = standing.code().unwrap_or(code::IDENTITY_UNPROVEN);
-            return Ok(Examined::Rejected(code, standing.word().to_owned()));
+            let unproven =
+                || Error::internal(format!("profile `{}` is proven and not", profile.id));
+            return Ok(Examined::Rejected(
+                standing.refusal(profile).map_or_else(unproven, Error::from),
+            ));
         }
     }
     let program = crate::home::program::path(context);
@@ -50,16 +53,23 @@ pub fn examine(
         occupied: None,
     };
     if let Err(problem) = provider.readiness(&plan) {
-        return Ok(Examined::Rejected(code::NOT_PROVISIONED, problem.reason));
+        return Ok(Examined::Rejected(problem.into()));
     }
-    match provider
-        .overrides(&profile.home, workspace)
-        .into_iter()
-        .next()
-    {
-        Some(found) => Ok(Examined::Rejected(code::AUTH_OVERRIDE, found.source)),
+    match provider.overrides(&profile.home, workspace).first() {
+        Some(found) => Ok(Examined::Rejected(overridden(profile, found))),
         None => Ok(Examined::Good),
     }
+}
+
+/// The refusal of a profile whose login something would replace.
+pub fn overridden(profile: &Profile, found: &Override) -> Error {
+    let message = format!(
+        "`{}` would replace the login of profile `{}`",
+        found.source, profile.id
+    );
+    Error::new(code::AUTH_OVERRIDE, message)
+        .hint(format!("agent-fleet profile status {}", profile.id))
+        .detail("source", found.source.clone())
 }
 
 /// The question whether a login that changed is still the same account.
@@ -71,4 +81,14 @@ pub fn renewal(profile: &Profile) -> Ask<'_> {
             usage: false,
         },
     )
+}
+
+/// The refusal of a profile whose changed login nobody could prove.
+pub fn unrenewed(profile: &Profile) -> Error {
+    let message = format!(
+        "the login of profile `{}` changed and could not be proved again",
+        profile.id
+    );
+    Error::new(code::IDENTITY_UNPROVEN, message)
+        .hint(format!("agent-fleet profile verify {}", profile.id))
 }

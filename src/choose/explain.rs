@@ -7,9 +7,10 @@ use super::candidate::{Asked, Basis, Eligibility};
 use crate::contract::selection::Explanation;
 use crate::error::{Class, Code, Error, code};
 use crate::id::{PoolId, ProfileId};
+use crate::sys::shell;
 
 /// One profile's outcome in a selection.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct Outcome {
     /// Which profile.
     pub profile: ProfileId,
@@ -23,8 +24,8 @@ pub struct Outcome {
     pub score: Option<f64>,
     /// Age of its reading in seconds.
     pub reading_age: Option<u64>,
-    /// More about the reason than its code says.
-    pub detail: Option<String>,
+    /// The reason in full, where more is known than its code says.
+    pub said: Option<Error>,
 }
 
 impl Outcome {
@@ -109,21 +110,33 @@ fn phrase(code: Code) -> &'static str {
     }
 }
 
-/// One profile's reason as a sentence.
-pub(super) fn sentence(profile: &ProfileId, code: Code, detail: Option<&str>) -> String {
-    let detail = detail
-        .map(|detail| format!(": {detail}"))
-        .unwrap_or_default();
-    format!("profile `{profile}` {}{detail}", phrase(code))
+/// One profile's reason as a sentence, and the command that gets rid of it.
+pub(super) fn told(
+    profile: &ProfileId,
+    code: Code,
+    said: Option<&Error>,
+    workspace: &str,
+) -> (String, String) {
+    let said = said.filter(|error| error.code == code);
+    let sentence = said.map_or_else(
+        || format!("profile `{profile}` {}", phrase(code)),
+        |error| error.message.clone(),
+    );
+    let cure = said
+        .and_then(|error| error.hint.clone())
+        .unwrap_or_else(|| cure(code, profile, workspace));
+    (sentence, cure)
 }
 
 /// The command that gets rid of a reason.
-pub(super) fn cure(code: Code, profile: &ProfileId, workspace: &str) -> String {
+fn cure(code: Code, profile: &ProfileId, workspace: &str) -> String {
     match code.name {
         "profile_disabled" => format!("agent-fleet profile enable {profile}"),
         "policy" => format!("agent-fleet profile policy {profile} --safety-policy worker"),
         "not_provisioned" => format!("agent-fleet profile provision {profile}"),
-        "workspace_untrusted" => format!("agent-fleet project register '{workspace}'"),
+        "workspace_untrusted" => {
+            format!("agent-fleet project register {}", shell::quote(workspace))
+        }
         "draining" => format!("agent-fleet profile undrain {profile}"),
         "quota_unavailable" => format!("agent-fleet quota refresh {profile}"),
         "capacity" => "agent-fleet lease list".to_owned(),
@@ -169,14 +182,15 @@ pub fn refusal(
                 (outcome, *code)
             }),
     };
-    let told =
-        |outcome: &Outcome, code: Code| sentence(&outcome.profile, code, outcome.detail.as_deref());
+    let told = |outcome: &Outcome, code: Code| {
+        told(&outcome.profile, code, outcome.said.as_ref(), workspace)
+    };
     let message = if reasons.len() == 1 {
-        told(first, *first_code)
+        told(first, *first_code).0
     } else {
         let each: Vec<_> = reasons
             .iter()
-            .map(|(outcome, (code, _))| told(outcome, *code))
+            .map(|(outcome, (code, _))| told(outcome, *code).0)
             .collect();
         format!(
             "no profile of pool `{}` can take the task: {}",
@@ -185,9 +199,9 @@ pub fn refusal(
         )
     };
     let cured = if code == code::ALL_EXHAUSTED {
-        cure(code::CAPACITY, &speaker.profile, workspace)
+        "agent-fleet lease list".to_owned()
     } else {
-        cure(code, &speaker.profile, workspace)
+        told(speaker, code).1
     };
     let rows: Vec<_> = outcomes
         .iter()
@@ -236,7 +250,7 @@ mod tests {
             slots: 1,
             score: None,
             reading_age: None,
-            detail: None,
+            said: None,
         }
     }
 

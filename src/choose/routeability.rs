@@ -3,11 +3,11 @@
 use super::accounts::Accounts;
 use super::candidate::{Asked, Eligibility, Facts, Reserve, eligibility_if_enabled};
 use super::examine::{Examined, examine};
-use super::explain::{basis_word, cure, sentence};
+use super::explain::{basis_word, told};
 use crate::clock::Deadline;
 use crate::contract::profile::Routeability;
 use crate::env::Context;
-use crate::error::{Code, Error, Result};
+use crate::error::{Class, Code, Error, Result, code};
 use crate::registry::schema::{Profile, Registry};
 use crate::snapshot::profile::ProfileState;
 
@@ -21,7 +21,7 @@ pub struct Report {
     /// Why the home cannot take workers, when it cannot.
     pub provision_problem: Option<String>,
     /// The refusal, when it would be refused.
-    refusal: Option<(Code, Option<String>)>,
+    refusal: Option<(Code, Option<Error>)>,
 }
 
 /// Looks at one profile: local files only, no network.
@@ -45,17 +45,17 @@ pub fn report(
         reserve: Reserve::Keep,
     };
     let mut facts: Facts<'_> = known.facts(profile, true);
-    let mut detail = known.detail.clone();
+    let mut said = known.obstacle.clone();
     // The home itself stands for a workspace: what a project would add depends on the project.
     let mut provision_problem = None;
-    if let Examined::Rejected(code, found) =
+    if let Examined::Rejected(error) =
         examine(context, registry, profile, &known.state, &profile.home)?
     {
-        if code == crate::error::code::NOT_PROVISIONED {
-            provision_problem = Some(found.clone());
+        if error.code == code::NOT_PROVISIONED {
+            provision_problem = Some(error.message.clone());
         }
-        detail = Some(found.clone());
-        facts.rejected = Some((code, found));
+        facts.rejected = Some(error.code);
+        said = Some(error);
     }
     let (routeability, refusal) =
         match eligibility_if_enabled(&facts, &asked, &registry.settings, now) {
@@ -80,7 +80,7 @@ pub fn report(
                         reason,
                         retry_at,
                     },
-                    Some((code, detail)),
+                    Some((code, said)),
                 )
             }
         };
@@ -95,14 +95,8 @@ pub fn report(
 impl Report {
     /// The refusal as an error, unless only waiting is needed.
     pub fn obstacle(&self, profile: &Profile) -> Option<Error> {
-        let (code, detail) = self.refusal.as_ref()?;
-        let waits = code.class == crate::error::Class::Capacity;
-        (!waits).then(|| {
-            Error::new(*code, sentence(&profile.id, *code, detail.as_deref())).hint(cure(
-                *code,
-                &profile.id,
-                "",
-            ))
-        })
+        let (code, said) = self.refusal.as_ref()?;
+        let (sentence, cure) = told(&profile.id, *code, said.as_ref(), "");
+        (code.class != Class::Capacity).then(|| Error::new(*code, sentence).hint(cure))
     }
 }

@@ -16,7 +16,7 @@ use super::rank::{Candidate, rank, score};
 use crate::clock::Deadline;
 use crate::contract::selection::{Identity as Shown, Selection};
 use crate::env::Context;
-use crate::error::{Code, Error, Result, code};
+use crate::error::{Error, Result, code};
 use crate::id::{ProfileId, ProviderKind};
 use crate::lease::Occupancy;
 use crate::provider::Want;
@@ -25,8 +25,8 @@ use crate::quota::refresh::{Ask, Target};
 use crate::registry::project::{self, Workspace};
 use crate::registry::schema::{Profile, Registry};
 
-/// Profiles found wanting when they were about to be granted: code and detail.
-pub(super) type Rejected = BTreeMap<ProfileId, (Code, String)>;
+/// Profiles found wanting when they were about to be granted, and why.
+pub(super) type Rejected = BTreeMap<ProfileId, Error>;
 
 /// What is known of one profile that was asked for.
 #[derive(Debug)]
@@ -168,9 +168,6 @@ impl<'a> Survey<'a> {
             .map(|entry| {
                 let eligibility = self.eligibility(entry, asked, rejected);
                 let candidate = candidate(entry, eligibility.clone(), occupancy);
-                let found = rejected
-                    .get(&entry.profile.id)
-                    .map(|(_, detail)| detail.clone());
                 Outcome {
                     profile: entry.profile.id.clone(),
                     eligibility,
@@ -178,7 +175,10 @@ impl<'a> Survey<'a> {
                     slots: entry.profile.max_concurrent,
                     score: candidate.map(|candidate| score(&candidate, &self.registry.settings)),
                     reading_age: entry.known.worth.age_seconds,
-                    detail: found.or_else(|| entry.known.detail.clone()),
+                    said: rejected
+                        .get(&entry.profile.id)
+                        .or(entry.known.obstacle.as_ref())
+                        .cloned(),
                 }
             })
             .collect()
@@ -294,7 +294,7 @@ fn candidate(
 
 fn facts<'b>(entry: &'b Entry<'_>, rejected: &Rejected) -> Facts<'b> {
     let mut facts = entry.known.facts(entry.profile, entry.trusted);
-    facts.rejected = rejected.get(&entry.profile.id).cloned();
+    facts.rejected = rejected.get(&entry.profile.id).map(|error| error.code);
     facts
 }
 

@@ -15,6 +15,7 @@ use crate::provider::{self, Login, LoginKind};
 use crate::registry::schema::{Credential, Profile, ProviderSettings, QuotaReader};
 use crate::snapshot::profile::{Binding, Note, ProfileState};
 use crate::sys::filesystem::Identity;
+use crate::sys::shell;
 
 /// How a profile's account stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -134,6 +135,7 @@ impl Standing {
                 .home
                 .join(provider::of(profile.provider).credential_file())
                 .into_string(),
+            login: provider::of(profile.provider).login_command(&profile.home),
         })
     }
 }
@@ -148,6 +150,7 @@ pub struct NotProven {
     word: &'static str,
     clause: &'static str,
     credential: String,
+    login: String,
 }
 
 impl Refusal for NotProven {
@@ -161,7 +164,9 @@ impl Refusal for NotProven {
                 word,
                 "credential_link" | "credential_unreadable" | "credential_unparsable"
             ) {
-                format!("ls -li '{}'", self.credential)
+                format!("ls -li {}", shell::quote(&self.credential))
+            } else if matches!(word, "no_login" | "logged_out" | "token_expired") {
+                self.login.clone()
             } else if word == "api_key" {
                 format!("agent-fleet profile status {}", self.profile)
             } else {

@@ -278,6 +278,9 @@ pub trait Provider: Sync + std::fmt::Debug {
     /// Slots of a new profile.
     fn default_concurrency(&self) -> u32;
 
+    /// The provider's own command by which a person logs in to this home.
+    fn login_command(&self, home: &Utf8Path) -> String;
+
     /// Reads a credential file's bytes.
     fn parse_login(&self, bytes: &[u8]) -> Result<Login, LoginError>;
 

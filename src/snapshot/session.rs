@@ -4,6 +4,9 @@
 //! and boot time of the event that moved it last, and the transcript. Only [`apply`] moves a mapping, and
 //! only forward, so folding the same evidence twice changes nothing. Fields of a newer version survive. A
 //! file that cannot be read is never overwritten: its task is refused by name until it is removed.
+//!
+//! Limits: mappings are folded on the way to a lease, which waits for no disk, so a power cut may bring an
+//! older one back or lose one that was never moved again. The conversation itself is the provider's file.
 
 use std::fs;
 use std::io;
@@ -260,8 +263,7 @@ fn save(path: &Utf8Path, record: Record) -> Result<()> {
     if let Some(parent) = path.parent() {
         directory::ensure(parent)?;
     }
-    // The evidence may be gone after the fold, so the mapping must survive on its own.
-    replace(path, &bytes, Durability::Durable)
+    replace(path, &bytes, Durability::Volatile)
 }
 
 #[cfg(test)]

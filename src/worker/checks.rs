@@ -4,10 +4,10 @@
 use camino::Utf8PathBuf;
 
 use super::gate::Seen as Gate;
-use crate::choose::examine::{Examined, examine, renewal};
+use crate::choose::examine::{Examined, examine, overridden, renewal, unrenewed};
 use crate::clock::ROUTINE;
 use crate::env::Context;
-use crate::error::{Error, Result, code};
+use crate::error::Result;
 use crate::identity::credential::{self, Seen};
 use crate::provider::{self, LoginKind};
 use crate::quota::refresh::refresh;
@@ -48,19 +48,8 @@ pub(super) fn ready<'a>(
                     fingerprint,
                 });
             }
-            Examined::Rejected(code, detail) => {
-                let message = format!("profile `{}` cannot be launched: {detail}", profile.id);
-                return Err(Error::new(code, message)
-                    .hint(format!("agent-fleet profile status {}", profile.id)));
-            }
-            Examined::Renew if renewed => {
-                let message = format!(
-                    "the login of profile `{}` changed and could not be proved again",
-                    profile.id
-                );
-                return Err(Error::new(code::IDENTITY_UNPROVEN, message)
-                    .hint(format!("agent-fleet profile verify {}", profile.id)));
-            }
+            Examined::Rejected(error) => return Err(error),
+            Examined::Renew if renewed => return Err(unrenewed(profile)),
             Examined::Renew => {
                 renewed = true;
                 refresh(context, registry, &[renewal(profile)], &deadline)?;
@@ -113,14 +102,7 @@ impl Ready<'_> {
             .next()
         {
             None => Ok(()),
-            Some(found) => {
-                let message = format!(
-                    "`{}` would replace the login of profile `{}`",
-                    found.source, self.profile.id
-                );
-                Err(Error::new(code::AUTH_OVERRIDE, message)
-                    .hint(format!("agent-fleet profile status {}", self.profile.id)))
-            }
+            Some(found) => Err(overridden(self.profile, &found)),
         }
     }
 }

@@ -17,6 +17,7 @@ use crate::registry::project::Workspace;
 use crate::registry::schema::{Profile, Registry};
 use crate::registry::{path, project};
 use crate::snapshot::{fold, session};
+use crate::sys::shell;
 
 /// A task's recorded conversation.
 #[derive(Clone, Debug)]
@@ -55,7 +56,9 @@ impl Recorded {
                 "the conversation of task `{task}` belongs to the workspace `{home}`, not to `{given}`"
             );
             return Err(Error::new(code::SESSION_MISMATCH, message).hint(format!(
-                "agent-fleet resume --task '{task}' --workspace '{home}'"
+                "agent-fleet resume --task {} --workspace {}",
+                shell::quote(task.as_str()),
+                shell::quote(home.as_str())
             )));
         }
         match profile {
@@ -64,7 +67,9 @@ impl Recorded {
                     "the conversation of task `{task}` lives in the home of profile `{owner}`, not of `{other}`"
                 );
                 Err(Error::new(code::SESSION_MISMATCH, message).hint(format!(
-                    "agent-fleet resume --task '{task}' --workspace '{home}'"
+                    "agent-fleet resume --task {} --workspace {}",
+                    shell::quote(task.as_str()),
+                    shell::quote(home.as_str())
                 )))
             }
             _ => Ok(()),
@@ -132,7 +137,9 @@ impl Recorded {
             "the transcript of session `{id}` of task `{task}` is not in the home of profile `{}`",
             profile.id
         );
-        Err(Error::new(code::SESSION_MISMATCH, message)
-            .hint(format!("agent-fleet session remove --task '{task}'")))
+        Err(Error::new(code::SESSION_MISMATCH, message).hint(format!(
+            "agent-fleet session remove --task {}",
+            shell::quote(task.as_str())
+        )))
     }
 }

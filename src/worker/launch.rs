@@ -25,7 +25,7 @@ use crate::lease::holder::Holder;
 use crate::lease::{Granted, LeaseStore};
 use crate::provider::{self, Conversation, Invocation, LaunchFacts, Mode};
 use crate::registry::schema::Registry;
-use crate::sys::{exec, user};
+use crate::sys::{exec, shell, user};
 
 /// What a caller wants started.
 #[derive(Clone, Debug)]
@@ -233,7 +233,10 @@ fn become_worker(
                 code::PROVIDER_MISSING,
                 format!("cannot start `{}`: {error}", launch.program.display()),
             )
-            .hint(format!("ls -l '{}'", launch.program.display()))
+            .hint(format!(
+                "ls -l {}",
+                shell::quote(&launch.program.display().to_string())
+            ))
         }
         Err(error) => error,
     }
@@ -276,6 +279,8 @@ fn prepare<'a>(
     let settings = registry.provider(kind)?;
     let invocation = parse(registry, kind, request)?;
     let binary = crate::registry::binary::resolve(context, settings)?;
+    // Hooks call this program by a path that follows upgrades.
+    crate::home::program::ensure(context)?;
     let conversation = match recorded {
         Some(recorded) => Conversation::Resume {
             id: recorded.require(context, provider, profile, workspace)?,

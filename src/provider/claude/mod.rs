@@ -28,6 +28,7 @@ use crate::env::Context;
 use crate::error::Result;
 use crate::id::ProviderKind;
 use crate::registry::schema::ProviderSettings;
+use crate::sys::shell;
 
 /// Where Claude's accounts are asked about.
 const HOST: &str = "api.anthropic.com";
@@ -81,6 +82,14 @@ impl Provider for Claude {
 
     fn default_concurrency(&self) -> u32 {
         2
+    }
+
+    fn login_command(&self, home: &Utf8Path) -> String {
+        format!(
+            "env {}={} claude auth login",
+            self.home_variable(),
+            shell::quote(home.as_str())
+        )
     }
 
     fn parse_login(&self, bytes: &[u8]) -> Result<Login, LoginError> {

@@ -27,6 +27,7 @@ use crate::env::Context;
 use crate::error::Result;
 use crate::id::ProviderKind;
 use crate::registry::schema::ProviderSettings;
+use crate::sys::shell;
 
 /// Where Codex's accounts are asked about.
 const HOST: &str = "chatgpt.com";
@@ -75,6 +76,14 @@ impl Provider for Codex {
 
     fn default_concurrency(&self) -> u32 {
         3
+    }
+
+    fn login_command(&self, home: &Utf8Path) -> String {
+        format!(
+            "env {}={} codex login --device-auth",
+            self.home_variable(),
+            shell::quote(home.as_str())
+        )
     }
 
     fn parse_login(&self, bytes: &[u8]) -> Result<Login, LoginError> {

@@ -31,6 +31,7 @@ use crate::env::Context;
 use crate::error::Result;
 use crate::id::ProviderKind;
 use crate::registry::schema::ProviderSettings;
+use crate::sys::shell;
 
 pub use grammar::VERB;
 
@@ -62,6 +63,13 @@ impl Provider for Scripted {
 
     fn default_concurrency(&self) -> u32 {
         3
+    }
+
+    fn login_command(&self, home: &Utf8Path) -> String {
+        let home = shell::quote(home.as_str());
+        format!(
+            "env {HOME_VARIABLE}={home} agent-fleet {VERB} -- login --account someone --service /path/to/service"
+        )
     }
 
     fn parse_login(&self, bytes: &[u8]) -> Result<Login, LoginError> {
