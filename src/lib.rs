@@ -51,7 +51,7 @@
 //! | `state/sessions/<task-key>.json` | [`snapshot::session`] |
 //! | `state/evidence/<provider>.jsonl` | [`snapshot::evidence`] |
 //! | `state/evidence/<profile>.windows` | [`worker::statusline`] |
-//! | `state/readers/<profile>/` | [`quota::external`] |
+//! | `state/readers/<profile>/` | [`quota`] |
 //! | `state/starts/<profile>.json` | [`worker::gate`] |
 //! | `state/locks/` | [`store::lock`] |
 //!

@@ -38,7 +38,10 @@ pub(super) fn reading(quota: &Quota) -> String {
     };
     let mut text = paint(role, &quota.status);
     if let Some(age) = quota.age_seconds {
-        text = format!("{text}, {} old", words::span(age));
+        text = match age {
+            0..5 => format!("{text}, just read"),
+            _ => format!("{text}, {} old", words::span(age)),
+        };
     }
     if let Some(source) = &quota.source {
         text = format!("{text}, {source}");
