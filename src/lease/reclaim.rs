@@ -172,12 +172,14 @@ pub(super) fn holder(record: &Record, boot: [u8; 16]) -> Option<Holder> {
             pid,
             start,
             namespace,
+            unique,
             ..
         } => Some(Holder {
             pid,
             start,
             boot,
             namespace,
+            unique,
         }),
     }
 }

@@ -7,7 +7,8 @@
 //!   8 task key (32)         40 digest of workspace and pool (16)
 //!  56 generation (8)        64 process start (8)           72 pid namespace (8)
 //!  80 created, wall ms (8)  88 bound, wall ms (8)          96 expires, boot ms (8)
-//! 104 zero (16)            120 profile (128)              248 zero (4)   252 crc32 of 0..252 (4)
+//! 104 unique number (8)    112 zero (8)
+//! 120 profile (128)        248 zero (4)                 252 crc32 of 0..252 (4)
 //! ```
 //!
 //! A record of zeros alone is free. The boot id stands in the header once: all records are of that boot.
@@ -69,6 +70,8 @@ pub(super) enum Stage {
         start: u64,
         /// Its pid namespace; 0 when unknown.
         namespace: u64,
+        /// The kernel's unique number of the process; 0 where it has none.
+        unique: u64,
         /// When it was bound, wall milliseconds since 1970.
         bound: i64,
         /// What it takes of its profile.
@@ -295,6 +298,7 @@ impl Record {
                 pid,
                 start,
                 namespace,
+                unique,
                 bound,
                 takes,
             } => {
@@ -306,6 +310,7 @@ impl Record {
                 put(&mut bytes, 4, &pid.to_le_bytes());
                 put(&mut bytes, 64, &start.to_le_bytes());
                 put(&mut bytes, 72, &namespace.to_le_bytes());
+                put(&mut bytes, 104, &unique.to_le_bytes());
                 put(&mut bytes, 88, &bound.to_le_bytes());
             }
         }
@@ -361,6 +366,7 @@ impl Slot {
                 pid: u32::from_le_bytes(number(bytes, 4)),
                 start: long(64),
                 namespace: long(72),
+                unique: long(104),
                 bound: i64::from_le_bytes(number(bytes, 88)),
                 takes: match state {
                     PROBE => Takes::Profile,
@@ -416,15 +422,19 @@ mod tests {
                 any::<u32>(),
                 any::<u64>(),
                 any::<u64>(),
+                any::<u64>(),
                 any::<i64>(),
                 prop::sample::select(vec![Takes::Slot, Takes::Profile, Takes::Nothing])
             )
-                .prop_map(|(pid, start, namespace, bound, takes)| Stage::Running {
-                    pid,
-                    start,
-                    namespace,
-                    bound,
-                    takes
+                .prop_map(|(pid, start, namespace, unique, bound, takes)| {
+                    Stage::Running {
+                        pid,
+                        start,
+                        namespace,
+                        unique,
+                        bound,
+                        takes,
+                    }
                 }),
         ]
     }

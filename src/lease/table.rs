@@ -320,6 +320,7 @@ fn restored(task: TaskKey, generation: u64, details: &Details) -> Record {
             pid: 0,
             start: 0,
             namespace: 0,
+            unique: 0,
             bound: created,
             takes: match details.workspace {
                 Some(_) => Takes::Slot,

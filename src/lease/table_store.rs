@@ -240,6 +240,7 @@ pub(super) fn running(holder: Holder, takes: Takes, now: Timestamp) -> Stage {
         pid: holder.pid,
         start: holder.start,
         namespace: holder.namespace,
+        unique: holder.unique,
         bound: now.as_millisecond(),
         takes,
     }
