@@ -53,6 +53,11 @@ fn check_id(text: &str, kind: &'static str) -> Result<(), InvalidName> {
     }
 }
 
+/// Whether a text would do as a profile or pool id.
+pub fn is_id(text: &str) -> bool {
+    check_id(text, "").is_ok()
+}
+
 macro_rules! identifier {
     ($name:ident, $kind:literal, $doc:literal) => {
         #[doc = $doc]

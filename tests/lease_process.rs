@@ -1,5 +1,6 @@
 //! Leases held by real processes that are killed, stopped, reused, or live in another pid namespace.
 
+use std::fs::File;
 use std::os::unix::fs::FileExt as _;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
@@ -215,26 +216,27 @@ fn a_dead_holders_task_starts_again_at_once() {
 
 #[test]
 fn another_process_under_a_dead_holders_pid_owns_nothing() {
-    let world = World::new(Faults::default());
-    let mut holder = world.start("hold", "t");
-    holder.hears();
-    holder.kill();
-    // The pid of this process with the start time of the dead one.
-    let table = world.directory.path().join("leases/table");
-    let file = std::fs::File::options()
-        .read(true)
-        .write(true)
-        .open(table)
-        .unwrap();
-    let mut record = [0; 256];
-    file.read_exact_at(&mut record, 256).unwrap();
-    assert_eq!(record[0], 2, "not a running lease");
-    record[4..8].copy_from_slice(&std::process::id().to_le_bytes());
-    let sum = crc32fast::hash(&record[..252]);
-    record[252..].copy_from_slice(&sum.to_le_bytes());
-    file.write_all_at(&record, 256).unwrap();
-    assert_eq!(world.verdict("t"), Some(Verdict::Dead));
-    assert_eq!(world.refusal("other"), "granted");
+    // With the kernel's unique number of the process, and as on kernels that have none.
+    for numbered in [true, false] {
+        let world = World::new(Faults::default());
+        let mut holder = world.start("hold", "t");
+        holder.hears();
+        holder.kill();
+        let table = world.directory.path().join("leases/table");
+        let table = File::options().read(true).write(true).open(table).unwrap();
+        let mut record = [0; 256];
+        table.read_exact_at(&mut record, 256).unwrap();
+        assert_eq!(record[0], 2, "not a running lease");
+        record[4..8].copy_from_slice(&std::process::id().to_le_bytes());
+        if !numbered {
+            record[104..112].fill(0);
+        }
+        let sum = crc32fast::hash(&record[..252]);
+        record[252..].copy_from_slice(&sum.to_le_bytes());
+        table.write_all_at(&record, 256).unwrap();
+        assert_eq!(world.verdict("t"), Some(Verdict::Dead));
+        assert_eq!(world.refusal("other"), "granted");
+    }
 }
 
 #[test]

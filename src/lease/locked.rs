@@ -114,6 +114,25 @@ impl<'a> Locked<'a> {
         occupancy(&self.table.slots, |_| true)
     }
 
+    /// How one profile is used, by the same count.
+    pub(super) fn use_of(&self, profile: &ProfileId) -> (u32, bool) {
+        let (mut live, mut probed) = (0, false);
+        for slot in &self.table.slots {
+            match slot {
+                Slot::Lease(record) if record.profile == *profile && !record.is_evicted() => {
+                    live += 1;
+                    probed |= record.is_probe();
+                }
+                Slot::Damaged {
+                    profile: Some(name),
+                    ..
+                } if *name == *profile => live += 1,
+                Slot::Lease(_) | Slot::Free | Slot::Pick { .. } | Slot::Damaged { .. } => {}
+            }
+        }
+        (live, probed)
+    }
+
     /// Removes the record and the files of a lease.
     pub(super) fn remove(&mut self, at: usize, record: &Record) -> Result<()> {
         self.table.write(at, &FREE)?;
@@ -125,8 +144,9 @@ impl<'a> Locked<'a> {
     /// Writes a profile's last pick.
     pub(super) fn save_pick(&mut self, profile: &ProfileId, generation: u64) -> Result<()> {
         let mut slots = self.table.slots.iter();
-        let found = slots
-            .position(|slot| matches!(slot, Slot::Pick { profile: other, .. } if other == profile));
+        let found = slots.position(
+            |slot| matches!(slot, Slot::Pick { profile: other, .. } if *other == *profile),
+        );
         let at = found.unwrap_or_else(|| self.table.free_place());
         self.table.write(at, &encode_pick(profile, generation))
     }
@@ -168,45 +188,47 @@ pub(super) fn settle_command(record: usize) -> String {
 
 /// How profiles are used, counting the records that `counts` admits.
 pub(super) fn occupancy(slots: &[Slot], counts: impl Fn(usize) -> bool) -> Occupancy {
-    let mut occupancy = Occupancy::default();
-    let add = |live: &mut BTreeMap<ProfileId, u32>, profile: &ProfileId| match live.get_mut(profile)
-    {
-        Some(count) => *count += 1,
-        None => {
-            live.insert(profile.clone(), 1);
-        }
-    };
+    #[derive(Default)]
+    struct Use {
+        live: u32,
+        last_pick: u64,
+        probed: bool,
+    }
+    let mut uses: BTreeMap<&str, Use> = BTreeMap::new();
     for (at, slot) in slots.iter().enumerate() {
         match slot {
             Slot::Pick {
                 profile,
                 generation,
             } => {
-                let last = occupancy.last_pick.entry(profile.clone()).or_default();
-                *last = (*last).max(*generation);
+                let entry = uses.entry(profile.as_str()).or_default();
+                entry.last_pick = entry.last_pick.max(*generation);
             }
             Slot::Damaged {
                 profile: Some(profile),
                 ..
-            } => add(&mut occupancy.live, profile),
-            Slot::Lease(record) if counts(at) => match record.stage {
-                Stage::Running {
-                    takes: Takes::Nothing,
-                    ..
-                } => {}
-                Stage::Running {
-                    takes: Takes::Profile,
-                    ..
-                } => {
-                    add(&mut occupancy.live, &record.profile);
-                    occupancy.probed.insert(record.profile.clone());
-                }
-                Stage::Reserved { .. }
-                | Stage::Running {
-                    takes: Takes::Slot, ..
-                } => add(&mut occupancy.live, &record.profile),
-            },
+            } => uses.entry(profile.as_str()).or_default().live += 1,
+            Slot::Lease(record) if counts(at) && !record.is_evicted() => {
+                let entry = uses.entry(record.profile.as_str()).or_default();
+                entry.live += 1;
+                entry.probed |= record.is_probe();
+            }
             Slot::Lease(_) | Slot::Free | Slot::Damaged { profile: None, .. } => {}
+        }
+    }
+    let mut occupancy = Occupancy::default();
+    for (name, found) in uses {
+        let Ok(profile) = name.parse::<ProfileId>() else {
+            continue;
+        };
+        if found.live > 0 {
+            occupancy.live.insert(profile.clone(), found.live);
+        }
+        if found.probed {
+            occupancy.probed.insert(profile.clone());
+        }
+        if found.last_pick > 0 {
+            occupancy.last_pick.insert(profile, found.last_pick);
         }
     }
     occupancy

@@ -5,10 +5,14 @@
 //! from call to call; everything only before it answers that nothing is free. What is found to have ended is
 //! removed at once, and its slot is free in the same call.
 
+use std::collections::BTreeSet;
+
 use super::details;
 use super::holder::{Holder, Sighting};
 use super::locked::Locked;
 use super::record::{Record, Slot, Stage, Takes};
+use super::table::{self, Read};
+use super::table_store::TableStore;
 use super::transition::{Facts, verdict};
 use super::witness::Probe;
 use crate::contract::lease::Verdict;
@@ -75,19 +79,12 @@ impl Locked<'_> {
         if self.verify(at) != Verdict::Dead {
             return Ok(false);
         }
-        let Some(Slot::Lease(record)) = self.table.slots.get(at).cloned() else {
+        let Some(Slot::Lease(record)) = self.table.slots.get(at).copied() else {
             return Ok(false);
         };
-        let evicted = matches!(
-            record.stage,
-            Stage::Running {
-                takes: Takes::Nothing,
-                ..
-            }
-        );
         let details = details::load(&self.store.directory, record.task, record.generation);
         self.remove(at, &record)?;
-        if !evicted {
+        if !record.is_evicted() {
             self.note(&record, details, self.store.here.boot);
         }
         Ok(true)
@@ -114,34 +111,56 @@ impl Locked<'_> {
         self.reclaim_where(|record| record.profile == *profile)
     }
 
-    /// Reclaims expired reservations, which costs nothing to see, and verifies the next window of leases.
-    /// The hand is written with the next grant.
-    pub(super) fn reclaim_window(&mut self) -> Result<()> {
+    /// Reclaims expired reservations, which costs nothing to see, and what the look ahead found gone. The
+    /// hand is written with the next grant.
+    pub(super) fn reclaim_window(&mut self, ahead: &Ahead) -> Result<()> {
         let now = self.now.0;
-        self.reclaim_where(
-            |record| matches!(record.stage, Stage::Reserved { expires } if expires <= now),
-        )?;
-        let count = self.table.slots.len();
-        let start = self.table.header.hand as usize;
-        let (mut at, mut looked) = (start, 0);
-        for step in 0..count {
-            at = (start + step) % count;
+        self.reclaim_where(|record| match record.stage {
+            Stage::Reserved { expires } => expires <= now,
+            Stage::Running { .. } => ahead.suspects.contains(&record.generation),
+        })?;
+        self.table.header.hand = ahead.hand;
+        Ok(())
+    }
+}
+
+/// What was seen of the window before the lock was taken.
+#[derive(Debug, Default)]
+pub(super) struct Ahead {
+    /// Generations whose holder is not alive here. The dead stay dead, so looking early is safe.
+    suspects: BTreeSet<u64>,
+    /// Where the next window starts.
+    hand: u32,
+}
+
+impl TableStore {
+    /// Looks the processes of the next window up without the lock: 64 look-ups cost more than all that
+    /// happens under it. A table that cannot be read now is dealt with under the lock.
+    pub(super) fn look_ahead(&self) -> Ahead {
+        let Ok(Read::Usable(header, slots)) = table::read(&self.directory, self.here.boot) else {
+            return Ahead::default();
+        };
+        let mut ahead = Ahead::default();
+        let mut looked = 0;
+        for step in 0..slots.len() {
+            let at = (header.hand as usize + step) % slots.len();
             if looked == WINDOW {
+                ahead.hand = u32::try_from(at).unwrap_or(0);
                 break;
             }
-            if matches!(
-                &self.table.slots[at],
-                Slot::Lease(Record {
-                    stage: Stage::Running { .. },
-                    ..
-                })
-            ) {
-                looked += 1;
-                self.reclaim(at)?;
+            let Slot::Lease(record) = &slots[at] else {
+                continue;
+            };
+            let Stage::Running { .. } = record.stage else {
+                continue;
+            };
+            looked += 1;
+            let sighting = holder(record, self.here.boot).map(|holder| self.here.sight(&holder));
+            if record.is_evicted() || sighting != Some(Sighting::Alive) {
+                ahead.suspects.insert(record.generation);
             }
         }
-        self.table.header.hand = u32::try_from(at).unwrap_or(0);
-        Ok(())
+        ahead
     }
 }
 
@@ -153,12 +172,14 @@ pub(super) fn holder(record: &Record, boot: [u8; 16]) -> Option<Holder> {
             pid,
             start,
             namespace,
+            unique,
             ..
         } => Some(Holder {
             pid,
             start,
             boot,
             namespace,
+            unique,
         }),
     }
 }

@@ -7,12 +7,15 @@
 //!   8 task key (32)         40 digest of workspace and pool (16)
 //!  56 generation (8)        64 process start (8)           72 pid namespace (8)
 //!  80 created, wall ms (8)  88 bound, wall ms (8)          96 expires, boot ms (8)
-//! 104 zero (16)            120 profile (128)              248 zero (4)   252 crc32 of 0..252 (4)
+//! 104 unique number (8)    112 zero (8)
+//! 120 profile (128)        248 zero (4)                 252 crc32 of 0..252 (4)
 //! ```
 //!
 //! A record of zeros alone is free. The boot id stands in the header once: all records are of that boot.
 
-use crate::id::{ID_LENGTH, ProfileId, ProviderKind, TaskKey};
+use std::fmt;
+
+use crate::id::{ID_LENGTH, ProfileId, ProviderKind, TaskKey, is_id};
 
 /// Bytes of a record, and of the header.
 pub(super) const SIZE: usize = 256;
@@ -67,6 +70,8 @@ pub(super) enum Stage {
         start: u64,
         /// Its pid namespace; 0 when unknown.
         namespace: u64,
+        /// The kernel's unique number of the process; 0 where it has none.
+        unique: u64,
         /// When it was bound, wall milliseconds since 1970.
         bound: i64,
         /// What it takes of its profile.
@@ -85,13 +90,20 @@ pub(super) enum Takes {
     Nothing,
 }
 
+/// A profile's id as it stands in a record: reading ten thousand of them must not allocate.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) struct Name {
+    length: u8,
+    bytes: [u8; ID_LENGTH],
+}
+
 /// A lease in the table.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Record {
     /// Its stage.
     pub(super) stage: Stage,
     /// The leased profile.
-    pub(super) profile: ProfileId,
+    pub(super) profile: Name,
     /// Its provider.
     pub(super) provider: ProviderKind,
     /// Its task.
@@ -105,7 +117,7 @@ pub(super) struct Record {
 }
 
 /// A record as read.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Slot {
     /// Nothing.
     Free,
@@ -114,14 +126,14 @@ pub(super) enum Slot {
     /// The generation of a profile's last grant.
     Pick {
         /// Whose.
-        profile: ProfileId,
+        profile: Name,
         /// The grant's number.
         generation: u64,
     },
     /// The checksum fails, or the content makes no sense.
     Damaged {
         /// The profile whose name is still readable.
-        profile: Option<ProfileId>,
+        profile: Option<Name>,
         /// What stands where the task key is.
         task: TaskKey,
         /// What stands where the generation is.
@@ -199,25 +211,76 @@ fn provider_number(provider: ProviderKind) -> u8 {
     }
 }
 
-fn put_profile(bytes: &mut Bytes, profile: &ProfileId) {
-    let name = profile.as_str().as_bytes();
-    // An id has 1 to 128 bytes, so the length fits.
-    bytes[2] = u8::try_from(name.len()).unwrap_or(u8::MAX);
-    put(bytes, PROFILE_AT, name);
+impl Name {
+    /// The id as text.
+    pub(super) fn as_str(&self) -> &str {
+        let bytes = &self.bytes[..usize::from(self.length)];
+        std::str::from_utf8(bytes).expect("a name is made from an id or checked to be one")
+    }
+
+    /// The id.
+    pub(super) fn id(&self) -> ProfileId {
+        let id = self.as_str().parse();
+        id.expect("a name is made from an id or checked to be one")
+    }
+
+    fn put(&self, bytes: &mut Bytes) {
+        bytes[2] = self.length;
+        put(bytes, PROFILE_AT, &self.bytes);
+    }
+
+    fn read(bytes: &Bytes) -> Option<Self> {
+        let name = Self {
+            length: bytes[2],
+            bytes: number(bytes, PROFILE_AT),
+        };
+        let text = name.bytes.get(..usize::from(name.length))?;
+        std::str::from_utf8(text).is_ok_and(is_id).then_some(name)
+    }
 }
 
-fn profile(bytes: &Bytes) -> Option<ProfileId> {
-    let length = usize::from(bytes[2]);
-    if length > ID_LENGTH {
-        return None;
+impl From<&ProfileId> for Name {
+    fn from(profile: &ProfileId) -> Self {
+        let text = profile.as_str().as_bytes();
+        let mut bytes = [0; ID_LENGTH];
+        bytes[..text.len()].copy_from_slice(text);
+        Self {
+            length: u8::try_from(text.len()).expect("an id has at most 128 bytes"),
+            bytes,
+        }
     }
-    std::str::from_utf8(&bytes[PROFILE_AT..PROFILE_AT + length])
-        .ok()?
-        .parse()
-        .ok()
+}
+
+impl PartialEq<ProfileId> for Name {
+    fn eq(&self, profile: &ProfileId) -> bool {
+        self.as_str() == profile.as_str()
+    }
+}
+
+impl fmt::Debug for Name {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.as_str())
+    }
 }
 
 impl Record {
+    /// Whether it takes every slot of its profile.
+    pub(super) fn is_probe(&self) -> bool {
+        self.takes() == Some(Takes::Profile)
+    }
+
+    /// Whether it only keeps its task owned, after a forced release.
+    pub(super) fn is_evicted(&self) -> bool {
+        self.takes() == Some(Takes::Nothing)
+    }
+
+    fn takes(&self) -> Option<Takes> {
+        match self.stage {
+            Stage::Reserved { .. } => None,
+            Stage::Running { takes, .. } => Some(takes),
+        }
+    }
+
     /// The bytes of the record.
     pub(super) fn encode(&self) -> Bytes {
         let mut bytes = FREE;
@@ -235,6 +298,7 @@ impl Record {
                 pid,
                 start,
                 namespace,
+                unique,
                 bound,
                 takes,
             } => {
@@ -246,10 +310,11 @@ impl Record {
                 put(&mut bytes, 4, &pid.to_le_bytes());
                 put(&mut bytes, 64, &start.to_le_bytes());
                 put(&mut bytes, 72, &namespace.to_le_bytes());
+                put(&mut bytes, 104, &unique.to_le_bytes());
                 put(&mut bytes, 88, &bound.to_le_bytes());
             }
         }
-        put_profile(&mut bytes, &self.profile);
+        self.profile.put(&mut bytes);
         seal(&mut bytes);
         bytes
     }
@@ -260,7 +325,7 @@ pub(super) fn encode_pick(profile: &ProfileId, generation: u64) -> Bytes {
     let mut bytes = FREE;
     bytes[0] = PICK;
     put(&mut bytes, 56, &generation.to_le_bytes());
-    put_profile(&mut bytes, profile);
+    Name::from(profile).put(&mut bytes);
     seal(&mut bytes);
     bytes
 }
@@ -271,12 +336,12 @@ impl Slot {
         if *bytes == FREE {
             return Self::Free;
         }
-        let profile = profile(bytes);
+        let profile = Name::read(bytes);
         let task = TaskKey(number(bytes, 8));
         let generation = u64::from_le_bytes(number(bytes, 56));
         if is_sealed(bytes)
-            && let Some(profile) = &profile
-            && let Some(slot) = Self::whole(bytes, profile.clone(), task, generation)
+            && let Some(profile) = profile
+            && let Some(slot) = Self::whole(bytes, profile, task, generation)
         {
             return slot;
         }
@@ -287,7 +352,7 @@ impl Slot {
         }
     }
 
-    fn whole(bytes: &Bytes, profile: ProfileId, task: TaskKey, generation: u64) -> Option<Self> {
+    fn whole(bytes: &Bytes, profile: Name, task: TaskKey, generation: u64) -> Option<Self> {
         let long = |at| u64::from_le_bytes(number(bytes, at));
         let stage = match bytes[0] {
             PICK => {
@@ -301,6 +366,7 @@ impl Slot {
                 pid: u32::from_le_bytes(number(bytes, 4)),
                 start: long(64),
                 namespace: long(72),
+                unique: long(104),
                 bound: i64::from_le_bytes(number(bytes, 88)),
                 takes: match state {
                     PROBE => Takes::Profile,
@@ -328,15 +394,19 @@ impl Slot {
 #[cfg(test)]
 mod tests {
     use super::{
-        Bytes, FREE, Header, HeaderFault, Record, Slot, Stage, Takes, encode_pick, put, seal,
+        Bytes, FREE, Header, HeaderFault, Name, Record, Slot, Stage, Takes, encode_pick, put, seal,
     };
     use crate::id::{ProviderKind, Task};
     use proptest::prelude::*;
 
+    fn name(profile: &str) -> Name {
+        Name::from(&profile.parse().unwrap())
+    }
+
     fn record(stage: Stage, profile: &str, provider: ProviderKind, generation: u64) -> Record {
         Record {
             stage,
-            profile: profile.parse().unwrap(),
+            profile: name(profile),
             provider,
             task: "a task".parse::<Task>().unwrap().key(),
             terms: [7; 16],
@@ -352,15 +422,19 @@ mod tests {
                 any::<u32>(),
                 any::<u64>(),
                 any::<u64>(),
+                any::<u64>(),
                 any::<i64>(),
                 prop::sample::select(vec![Takes::Slot, Takes::Profile, Takes::Nothing])
             )
-                .prop_map(|(pid, start, namespace, bound, takes)| Stage::Running {
-                    pid,
-                    start,
-                    namespace,
-                    bound,
-                    takes
+                .prop_map(|(pid, start, namespace, unique, bound, takes)| {
+                    Stage::Running {
+                        pid,
+                        start,
+                        namespace,
+                        unique,
+                        bound,
+                        takes,
+                    }
                 }),
         ]
     }
@@ -378,7 +452,7 @@ mod tests {
             let pick = encode_pick(&profile.parse().unwrap(), generation);
             prop_assert_eq!(
                 Slot::decode(&pick),
-                Slot::Pick { profile: profile.parse().unwrap(), generation }
+                Slot::Pick { profile: name(&profile), generation }
             );
         }
 

@@ -24,8 +24,7 @@ impl Locked<'_> {
             Force::Yes => Event::Force,
         };
         let decision = decide(standing, event);
-        let Some((at, mut record)) = self.lease_of(task.key()).map(|(at, it)| (at, it.clone()))
-        else {
+        let Some((at, mut record)) = self.lease_of(task.key()).map(|(at, it)| (at, *it)) else {
             return Err(match standing {
                 Standing::Damaged => self.damaged(task),
                 Standing::Absent
@@ -75,9 +74,7 @@ impl Locked<'_> {
             .iter()
             .enumerate()
             .find_map(|(at, slot)| match slot {
-                Slot::Lease(record) if record.generation == lease.generation => {
-                    Some((at, record.clone()))
-                }
+                Slot::Lease(record) if record.generation == lease.generation => Some((at, *record)),
                 Slot::Lease(_) | Slot::Free | Slot::Pick { .. } | Slot::Damaged { .. } => None,
             });
         match found {
@@ -89,7 +86,7 @@ impl Locked<'_> {
     /// [`super::LeaseStore::settle`].
     pub(super) fn settle(&mut self, record: u32) -> Result<DamagedLease> {
         let at = record as usize;
-        match self.table.slots.get(at).cloned() {
+        match self.table.slots.get(at).copied() {
             Some(slot @ Slot::Damaged { .. }) => {
                 let damaged = self.store.damaged_lease(at, &slot);
                 self.table.write(at, &FREE)?;

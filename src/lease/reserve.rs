@@ -7,7 +7,8 @@ use camino::Utf8Path;
 use super::details::{self, Details};
 use super::holder::Holder;
 use super::locked::Locked;
-use super::record::{Record, Slot, Stage, Takes};
+use super::reclaim::Ahead;
+use super::record::{Name, Record, Slot, Stage, Takes};
 use super::refusal::{self, Difference};
 use super::table_store::{Attempt, running};
 use super::transition::{Decision, Event, Standing, Terms, decide};
@@ -27,6 +28,7 @@ struct New<'a> {
     provider: ProviderKind,
     hold: Hold,
     takes: Takes,
+    active_before: u32,
 }
 
 impl Locked<'_> {
@@ -34,6 +36,7 @@ impl Locked<'_> {
     pub(super) fn reserve(
         &mut self,
         request: &Request,
+        ahead: &Ahead,
         pick: &mut Pick<'_>,
     ) -> Result<Attempt<Granted>> {
         if request.task.as_str().starts_with("@probe/") {
@@ -44,7 +47,7 @@ impl Locked<'_> {
         if self.unsure {
             return Ok(Attempt::Unsure);
         }
-        let present = self.lease_of(key).map(|(at, record)| (at, record.clone()));
+        let present = self.lease_of(key).map(|(at, record)| (at, *record));
         let differences = match &present {
             Some((_, record)) => self.differences(record, request),
             None => Vec::new(),
@@ -63,7 +66,7 @@ impl Locked<'_> {
                 if let Some((at, _)) = present {
                     self.reclaim(at)?;
                 }
-                self.grant(request, pick)
+                self.grant(request, ahead, pick)
             }
             (Decision::Return, Some((at, record))) => {
                 self.renew(at, record, request).map(Attempt::Done)
@@ -95,9 +98,9 @@ impl Locked<'_> {
         if let Some(asked) = request
             .profile
             .as_ref()
-            .filter(|asked| **asked != record.profile)
+            .filter(|asked| record.profile != **asked)
         {
-            differ("profile", record.profile.to_string(), asked.to_string());
+            differ("profile", record.profile.id().into(), asked.to_string());
         }
         let of = |pool| details::terms(Some(&request.workspace), pool);
         if record.terms == of(request.pool.as_ref()) || record.terms == of(None) {
@@ -159,7 +162,7 @@ impl Locked<'_> {
         witness: Option<Witness>,
         sticky: bool,
     ) -> Granted {
-        let live = self.occupancy().live(&record.profile);
+        let (live, _) = self.use_of(&record.profile.id());
         Granted {
             lease: self.lease(record, verdict),
             sticky,
@@ -169,8 +172,13 @@ impl Locked<'_> {
     }
 
     /// Lets `pick` choose among what is free, and writes the lease.
-    fn grant(&mut self, request: &Request, pick: &mut Pick<'_>) -> Result<Attempt<Granted>> {
-        self.reclaim_window()?;
+    fn grant(
+        &mut self,
+        request: &Request,
+        ahead: &Ahead,
+        pick: &mut Pick<'_>,
+    ) -> Result<Attempt<Granted>> {
+        self.reclaim_window(ahead)?;
         let mut everything_verified = false;
         loop {
             match pick(&self.occupancy())? {
@@ -180,7 +188,8 @@ impl Locked<'_> {
                     cap,
                 } => {
                     self.reclaim_profile(&profile)?;
-                    if self.occupancy().is_free(&profile, cap) {
+                    let (live, probed) = self.use_of(&profile);
+                    if live < cap && !probed {
                         return self
                             .write(&New {
                                 task: &request.task,
@@ -191,6 +200,7 @@ impl Locked<'_> {
                                 provider,
                                 hold: request.hold,
                                 takes: Takes::Slot,
+                                active_before: live,
                             })
                             .map(Attempt::Done);
                     }
@@ -229,7 +239,7 @@ impl Locked<'_> {
         if standing == Standing::Damaged {
             return Err(self.damaged(&task));
         }
-        if self.occupancy().live(profile) > 0 || standing == Standing::Evicted {
+        if self.use_of(profile).0 > 0 || standing == Standing::Evicted {
             if self.unsure {
                 return Ok(Attempt::Unsure);
             }
@@ -245,6 +255,7 @@ impl Locked<'_> {
             provider,
             hold: Hold::Now(holder),
             takes: Takes::Profile,
+            active_before: 0,
         })
         .map(Attempt::Done)
     }
@@ -261,7 +272,7 @@ impl Locked<'_> {
                 },
                 Hold::Now(holder) => running(holder, new.takes, now),
             },
-            profile: new.profile.clone(),
+            profile: Name::from(&new.profile),
             provider: new.provider,
             task: new.task.key(),
             terms: details::terms(new.workspace, new.pool),
@@ -278,11 +289,10 @@ impl Locked<'_> {
             labels: new.labels.clone(),
             created_at: now,
         };
-        let active_before = self.occupancy().live(&record.profile);
         match self.write_files(new, &record, &details) {
             Ok(witness) => {
                 // Only breaks ties between profiles; not worth failing a lease that is in force.
-                drop(self.save_pick(&record.profile, generation));
+                drop(self.save_pick(&new.profile, generation));
                 self.sweep();
                 let verdict = match record.stage {
                     Stage::Reserved { .. } => Verdict::Reserved,
@@ -291,7 +301,7 @@ impl Locked<'_> {
                 Ok(Granted {
                     lease: self.store.lease(&record, Some(details), verdict),
                     sticky: false,
-                    active_before,
+                    active_before: new.active_before,
                     witness,
                 })
             }
@@ -329,12 +339,14 @@ impl Locked<'_> {
             .iter()
             .enumerate()
             .filter_map(|(at, slot)| match slot {
-                Slot::Lease(record) if profiles.contains(&record.profile) => {
-                    Some((at, record.clone()))
+                Slot::Lease(record)
+                    if profiles.iter().any(|profile| record.profile == *profile) =>
+                {
+                    Some((at, *record))
                 }
                 Slot::Lease(_) | Slot::Free | Slot::Pick { .. } | Slot::Damaged { .. } => None,
             })
-            .filter(|(_, record)| !is_evicted(record))
+            .filter(|(_, record)| !record.is_evicted())
             .collect();
         let holders: Vec<Lease> = taken
             .into_iter()
@@ -345,17 +357,6 @@ impl Locked<'_> {
             .collect();
         refusal::with_holders(error, &holders, self.store.clock.now())
     }
-}
-
-/// Whether a record only keeps its task owned.
-pub(super) fn is_evicted(record: &Record) -> bool {
-    matches!(
-        record.stage,
-        Stage::Running {
-            takes: Takes::Nothing,
-            ..
-        }
-    )
 }
 
 fn unexpected(standing: Standing, decision: Decision) -> Error {

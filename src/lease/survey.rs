@@ -12,7 +12,6 @@ use super::holder::Sighting;
 use super::locked::{occupancy, settle_command};
 use super::reclaim::holder;
 use super::record::{Record, Slot, Stage};
-use super::reserve::is_evicted;
 use super::table::{self, Read, Table};
 use super::table_store::TableStore;
 use super::transition::{Facts, verdict};
@@ -105,7 +104,7 @@ impl TableStore {
         let mut verdicts = BTreeMap::new();
         for (at, slot) in slots.iter().enumerate() {
             let Slot::Lease(record) = slot else { continue };
-            if is_evicted(record) || !wanted(record) {
+            if record.is_evicted() || !wanted(record) {
                 continue;
             }
             let known = match record.stage {
@@ -181,9 +180,9 @@ impl TableStore {
     pub(super) fn look_up(&self, task: TaskKey) -> Result<Option<Grant>> {
         let slots = self.slots()?;
         Ok(slots.into_iter().find_map(|slot| match slot {
-            Slot::Lease(record) if record.task == task && !is_evicted(&record) => Some(Grant {
+            Slot::Lease(record) if record.task == task && !record.is_evicted() => Some(Grant {
                 holder: holder(&record, self.here.boot),
-                profile: record.profile,
+                profile: record.profile.id(),
                 provider: record.provider,
                 generation: record.generation,
             }),
@@ -199,7 +198,7 @@ impl TableStore {
                 task,
                 generation,
             } => (
-                profile.clone(),
+                profile.map(|name| name.id()),
                 details::load(&self.directory, *task, *generation),
             ),
             Slot::Free | Slot::Lease(_) | Slot::Pick { .. } => (None, None),

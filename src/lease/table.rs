@@ -11,7 +11,7 @@ use std::io;
 use camino::{Utf8Path, Utf8PathBuf};
 
 use super::details::{self, Details};
-use super::record::{Bytes, Header, HeaderFault, Record, SIZE, Slot, Stage, Takes, VERSION};
+use super::record::{Bytes, Header, HeaderFault, Name, Record, SIZE, Slot, Stage, Takes, VERSION};
 use super::witness::{self, Probe};
 use crate::crash_point;
 use crate::error::{Error, Result, code};
@@ -320,13 +320,14 @@ fn restored(task: TaskKey, generation: u64, details: &Details) -> Record {
             pid: 0,
             start: 0,
             namespace: 0,
+            unique: 0,
             bound: created,
             takes: match details.workspace {
                 Some(_) => Takes::Slot,
                 None => Takes::Profile,
             },
         },
-        profile: details.profile.clone(),
+        profile: Name::from(&details.profile),
         provider: details.provider,
         task,
         terms: details::terms(details.workspace.as_deref(), details.pool.as_ref()),

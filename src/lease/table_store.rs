@@ -160,7 +160,7 @@ impl TableStore {
         Lease {
             schema: 3,
             task,
-            profile: record.profile.clone(),
+            profile: record.profile.id(),
             provider: record.provider,
             pool,
             workspace,
@@ -181,7 +181,8 @@ impl TableStore {
 
 impl LeaseStore for TableStore {
     fn reserve(&self, request: &Request, pick: &mut Pick<'_>) -> Result<Granted> {
-        self.attempt(|locked| locked.reserve(request, pick))
+        let ahead = self.look_ahead();
+        self.attempt(|locked| locked.reserve(request, &ahead, pick))
     }
 
     fn probe(
@@ -239,6 +240,7 @@ pub(super) fn running(holder: Holder, takes: Takes, now: Timestamp) -> Stage {
         pid: holder.pid,
         start: holder.start,
         namespace: holder.namespace,
+        unique: holder.unique,
         bound: now.as_millisecond(),
         takes,
     }
