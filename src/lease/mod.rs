@@ -21,6 +21,7 @@
 mod details;
 pub mod holder;
 mod locked;
+mod name;
 mod reclaim;
 mod record;
 mod refusal;

@@ -13,9 +13,8 @@
 //!
 //! A record of zeros alone is free. The boot id stands in the header once: all records are of that boot.
 
-use std::fmt;
-
-use crate::id::{ID_LENGTH, ProfileId, ProviderKind, TaskKey, is_id};
+use super::name::Name;
+use crate::id::{ProfileId, ProviderKind, TaskKey};
 
 /// Bytes of a record, and of the header.
 pub(super) const SIZE: usize = 256;
@@ -88,13 +87,6 @@ pub(super) enum Takes {
     Profile,
     /// None: it was released by force, and only keeps its task owned while its witness is held.
     Nothing,
-}
-
-/// A profile's id as it stands in a record: reading ten thousand of them must not allocate.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) struct Name {
-    length: u8,
-    bytes: [u8; ID_LENGTH],
 }
 
 /// A lease in the table.
@@ -211,56 +203,9 @@ fn provider_number(provider: ProviderKind) -> u8 {
     }
 }
 
-impl Name {
-    /// The id as text.
-    pub(super) fn as_str(&self) -> &str {
-        let bytes = &self.bytes[..usize::from(self.length)];
-        std::str::from_utf8(bytes).expect("a name is made from an id or checked to be one")
-    }
-
-    /// The id.
-    pub(super) fn id(&self) -> ProfileId {
-        let id = self.as_str().parse();
-        id.expect("a name is made from an id or checked to be one")
-    }
-
-    fn put(&self, bytes: &mut Bytes) {
-        bytes[2] = self.length;
-        put(bytes, PROFILE_AT, &self.bytes);
-    }
-
-    fn read(bytes: &Bytes) -> Option<Self> {
-        let name = Self {
-            length: bytes[2],
-            bytes: number(bytes, PROFILE_AT),
-        };
-        let text = name.bytes.get(..usize::from(name.length))?;
-        std::str::from_utf8(text).is_ok_and(is_id).then_some(name)
-    }
-}
-
-impl From<&ProfileId> for Name {
-    fn from(profile: &ProfileId) -> Self {
-        let text = profile.as_str().as_bytes();
-        let mut bytes = [0; ID_LENGTH];
-        bytes[..text.len()].copy_from_slice(text);
-        Self {
-            length: u8::try_from(text.len()).expect("an id has at most 128 bytes"),
-            bytes,
-        }
-    }
-}
-
-impl PartialEq<ProfileId> for Name {
-    fn eq(&self, profile: &ProfileId) -> bool {
-        self.as_str() == profile.as_str()
-    }
-}
-
-impl fmt::Debug for Name {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(self.as_str())
-    }
+fn put_profile(bytes: &mut Bytes, profile: &Name) {
+    bytes[2] = profile.length();
+    put(bytes, PROFILE_AT, profile.padded());
 }
 
 impl Record {
@@ -314,7 +259,7 @@ impl Record {
                 put(&mut bytes, 88, &bound.to_le_bytes());
             }
         }
-        self.profile.put(&mut bytes);
+        put_profile(&mut bytes, &self.profile);
         seal(&mut bytes);
         bytes
     }
@@ -325,7 +270,7 @@ pub(super) fn encode_pick(profile: &ProfileId, generation: u64) -> Bytes {
     let mut bytes = FREE;
     bytes[0] = PICK;
     put(&mut bytes, 56, &generation.to_le_bytes());
-    Name::from(profile).put(&mut bytes);
+    put_profile(&mut bytes, &Name::from(profile));
     seal(&mut bytes);
     bytes
 }
@@ -336,7 +281,7 @@ impl Slot {
         if *bytes == FREE {
             return Self::Free;
         }
-        let profile = Name::read(bytes);
+        let profile = Name::read(bytes[2], number(bytes, PROFILE_AT));
         let task = TaskKey(number(bytes, 8));
         let generation = u64::from_le_bytes(number(bytes, 56));
         if is_sealed(bytes)

@@ -11,7 +11,8 @@ use std::io;
 use camino::{Utf8Path, Utf8PathBuf};
 
 use super::details::{self, Details};
-use super::record::{Bytes, Header, HeaderFault, Name, Record, SIZE, Slot, Stage, Takes, VERSION};
+use super::name::Name;
+use super::record::{Bytes, Header, HeaderFault, Record, SIZE, Slot, Stage, Takes, VERSION};
 use super::witness::{self, Probe};
 use crate::crash_point;
 use crate::error::{Error, Result, code};

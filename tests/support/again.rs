@@ -114,7 +114,10 @@ pub(crate) fn wait_for_the_end() -> ! {
 #[ignore = "only a role of other tests"]
 fn entry() {
     let variables = Variables::capture();
-    let role = variables.text(ROLE).expect("a role");
+    // Without a role someone runs all ignored tests, and there is nothing to prove.
+    let Some(role) = variables.text(ROLE) else {
+        return;
+    };
     match role {
         "hold" => crate::lease_process::hold(&variables),
         "launch" => crate::lease_process::launch(&variables),
