@@ -15,6 +15,7 @@ mod cli_pool;
 mod cli_quota;
 mod cli_registry;
 mod cli_registry_profile;
+mod crash;
 mod docs;
 mod first_contract;
 mod generated;

@@ -1,7 +1,7 @@
 //! Places where a test can end the process, one after each durable step.
 //!
-//! With the feature `test-fakes`, `AGENT_FLEET_TEST_CRASH_AT=<name>` aborts there, and
-//! `AGENT_FLEET_TEST_CRASH_TRACE=<file>` lists the points that a run passes. Without it there is no code.
+//! With the feature `test-fakes`, `AGENT_FLEET_TEST_CRASH_AT=<n>` aborts at the n-th point that the process
+//! passes, and `AGENT_FLEET_TEST_CRASH_TRACE=<file>` lists the points it passes. Without it there is no code.
 
 /// Names a crash point.
 #[macro_export]
@@ -20,6 +20,9 @@ macro_rules! crash_point {
 )]
 pub fn reached(name: &str) {
     use std::io::Write as _;
+    use std::sync::atomic::{AtomicU32, Ordering};
+    static PASSED: AtomicU32 = AtomicU32::new(0);
+    let count = PASSED.fetch_add(1, Ordering::SeqCst) + 1;
     if let Some(path) = std::env::var_os("AGENT_FLEET_TEST_CRASH_TRACE")
         && let Ok(mut file) = std::fs::OpenOptions::new()
             .create(true)
@@ -28,7 +31,8 @@ pub fn reached(name: &str) {
     {
         drop(writeln!(file, "{name}"));
     }
-    if std::env::var_os("AGENT_FLEET_TEST_CRASH_AT").is_some_and(|at| at == *name) {
+    let wanted = std::env::var("AGENT_FLEET_TEST_CRASH_AT").ok();
+    if wanted.and_then(|text| text.parse().ok()) == Some(count) {
         std::process::abort();
     }
 }
