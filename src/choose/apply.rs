@@ -18,7 +18,6 @@ use super::explain;
 use super::rank::Candidate;
 use super::survey::Survey;
 use crate::clock::{Deadline, ROUTINE};
-use crate::contract::lease::Verdict;
 use crate::contract::selection::{DecisionReason, Selection};
 use crate::env::Context;
 use crate::error::{Error, Result, code};
@@ -84,19 +83,7 @@ pub fn select(
     loop {
         let guards = run.hold()?;
         let survey = run.survey()?;
-        let owned = store
-            .find(&request.task)?
-            .is_some_and(|lease| !matches!(lease.verdict, Verdict::Dead));
-        let wanted = if owned {
-            Vec::new()
-        } else {
-            run.wanted(&survey)
-        };
-        if !wanted.is_empty() {
-            drop(guards);
-            run.fetch(&wanted)?;
-            continue;
-        }
+        let wanted = run.wanted(&survey);
         let terms = lease::Request {
             task: request.task.clone(),
             workspace: survey.workspace.path.clone(),
@@ -106,35 +93,22 @@ pub fn select(
             labels: labels.clone(),
             hold,
         };
-        let mut unexamined = None;
-        let outcome = store.reserve(&terms, &mut |occupancy| {
-            let ranked = survey.rank(&request.asked, occupancy, &run.rejected);
-            let Some(best) = ranked.first() else {
-                return Ok(run.nothing(&survey, occupancy));
-            };
-            if !run.examined.contains(&best.profile) {
-                unexamined = Some(best.profile.clone());
-                return Err(Error::internal(
-                    "the best candidate has not been examined yet",
-                ));
+        let asks = match run.grant(store, &survey, &terms, wanted)? {
+            Step::Ask(asks) => asks,
+            Step::Granted(granted) => {
+                let (selection, profile) = run.selection(&survey, &granted)?;
+                let workspace = survey.workspace.clone();
+                return Ok(Selected {
+                    granted,
+                    selection,
+                    registry,
+                    profile,
+                    workspace,
+                });
             }
-            Ok(take(best))
-        });
+        };
         drop(guards);
-        if let Some(profile) = unexamined {
-            run.examine(&survey, &profile)?;
-            continue;
-        }
-        let granted = outcome.map_err(|error| run.refusal(&survey, error))?;
-        let (selection, profile) = run.selection(&survey, &granted)?;
-        let workspace = survey.workspace.clone();
-        return Ok(Selected {
-            granted,
-            selection,
-            registry,
-            profile,
-            workspace,
-        });
+        run.fetch(&asks)?;
     }
 }
 
@@ -158,7 +132,9 @@ pub fn preview(context: &Context, store: &dyn LeaseStore, request: &Request) -> 
             return Err(run.refused(&survey, &occupancy, holders));
         };
         if !run.examined.contains(&best.profile) {
-            run.examine(&survey, &best.profile)?;
+            if let Some(ask) = run.examine(&survey, &best.profile)? {
+                run.fetch(&[ask])?;
+            }
             continue;
         }
         let mut selection = survey.selection(request, &best.profile)?;
@@ -176,6 +152,14 @@ fn take(best: &Candidate) -> Choice {
         provider: best.provider,
         cap: best.slots,
     }
+}
+
+/// What one look came to.
+enum Step<'a> {
+    /// The task has its lease.
+    Granted(Granted),
+    /// The network must be asked first.
+    Ask(Vec<Ask<'a>>),
 }
 
 /// The state of one selection.
@@ -264,8 +248,69 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
+    /// Grants the task its lease, as often as another profile than the examined one ranks first.
+    ///
+    /// A lease that the task has already needs no facts, so what is wanted is asked only when the store
+    /// comes to choosing.
+    fn grant(
+        &mut self,
+        store: &dyn LeaseStore,
+        survey: &Survey<'a>,
+        terms: &lease::Request,
+        wanted: Vec<Ask<'a>>,
+    ) -> Result<Step<'a>> {
+        let asked = &self.request.asked;
+        // The likely winner is looked at first: a grant that is interrupted for it costs more.
+        let likely = survey.rank(asked, &Occupancy::default(), &self.rejected);
+        if let (true, Some(best)) = (wanted.is_empty(), likely.first())
+            && let Some(ask) = self.examine(survey, &best.profile)?
+        {
+            return Ok(Step::Ask(vec![ask]));
+        }
+        loop {
+            let mut unexamined = None;
+            let mut interrupted = false;
+            let outcome = store.reserve(terms, &mut |occupancy| {
+                let stop = || {
+                    Err(Error::internal(
+                        "the choice was interrupted for a look outside the lock",
+                    ))
+                };
+                if !wanted.is_empty() {
+                    interrupted = true;
+                    return stop();
+                }
+                let ranked = survey.rank(asked, occupancy, &self.rejected);
+                let Some(best) = ranked.first() else {
+                    return Ok(self.nothing(survey, occupancy));
+                };
+                if !self.examined.contains(&best.profile) {
+                    unexamined = Some(best.profile.clone());
+                    return stop();
+                }
+                Ok(take(best))
+            });
+            if interrupted {
+                return Ok(Step::Ask(wanted));
+            }
+            match unexamined {
+                None => {
+                    return Ok(Step::Granted(
+                        outcome.map_err(|error| self.refusal(survey, error))?,
+                    ));
+                }
+                Some(profile) => {
+                    if let Some(ask) = self.examine(survey, &profile)? {
+                        return Ok(Step::Ask(vec![ask]));
+                    }
+                }
+            }
+        }
+    }
+
     /// Looks at the profile that would win: its credential against its proof, its home, the project.
-    fn examine(&mut self, survey: &Survey<'_>, profile: &ProfileId) -> Result<()> {
+    /// Returns the question that must be asked first when its login has changed.
+    fn examine(&mut self, survey: &Survey<'_>, profile: &ProfileId) -> Result<Option<Ask<'a>>> {
         match survey.examine(self.context, profile)? {
             Examined::Good => {
                 self.examined.insert(profile.clone());
@@ -276,13 +321,12 @@ impl<'a> Run<'a> {
             Examined::Renew => {
                 let profile = self.registry.profile(profile)?;
                 if self.renewed.insert(profile.id.clone()) {
-                    self.fetch(&[renewal(profile)])?;
-                } else {
-                    self.rejected.insert(profile.id.clone(), unrenewed(profile));
+                    return Ok(Some(renewal(profile)));
                 }
+                self.rejected.insert(profile.id.clone(), unrenewed(profile));
             }
         }
-        Ok(())
+        Ok(None)
     }
 
     fn nothing(&self, survey: &Survey<'_>, occupancy: &Occupancy) -> Choice {
