@@ -116,3 +116,19 @@ fn a_killed_worker_frees_its_only_slot_for_the_next_choice() {
     world.sandbox.write("project/go", "");
     assert_eq!(worker.wait(), 0);
 }
+
+#[test]
+fn a_state_root_on_a_network_file_system_is_refused_by_name_and_nothing_is_leased() {
+    let mut world = World::with(1);
+    world.sandbox.set("AGENT_FLEET_TEST_FILESYSTEM", "NFS");
+    let line = world.exec_line("anything", "say hello");
+    let error = world.sandbox.run(line).refused("unsupported_filesystem");
+    assert!(
+        error["error"]
+            .as_str()
+            .is_some_and(|text| text.contains("NFS")),
+        "{error}"
+    );
+    world.sandbox.set("AGENT_FLEET_TEST_FILESYSTEM", "");
+    assert_eq!(world.lease("anything"), None);
+}

@@ -143,19 +143,6 @@ impl Locks {
         }
     }
 
-    /// Creates the lock directory and refuses file systems on which locks cannot be trusted.
-    pub fn prepare(&self) -> Result<()> {
-        super::directory::ensure(&self.directory)?;
-        match filesystem::untrusted_kind(self.directory.as_std_path()) {
-            Some(kind) => Err(LockError::Filesystem {
-                path: self.directory.clone(),
-                kind: kind.to_owned(),
-            }
-            .into()),
-            None => Ok(()),
-        }
-    }
-
     /// A guard that holds nothing, for tests that show what a lock is for.
     pub fn pretend(&self, name: Name) -> Guard {
         Guard {
@@ -233,7 +220,7 @@ impl Locks {
         };
         let file = match open() {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                self.prepare()?;
+                super::directory::ensure(&self.directory)?;
                 open()
             }
             // `flock` needs no write access: a read-only state root can still be looked at.
@@ -247,7 +234,15 @@ impl Locks {
             }
             other => other,
         };
-        file.map_err(|error| Error::io("open the lock", path, &error))
+        let file = file.map_err(|error| Error::io("open the lock", path, &error))?;
+        match filesystem::untrusted_kind(&file) {
+            Some(kind) => Err(LockError::Filesystem {
+                path: path.to_owned(),
+                kind: kind.to_owned(),
+            }
+            .into()),
+            None => Ok(file),
+        }
     }
 
     /// Whom the body of a lock names, if that process still lives.
