@@ -3,5 +3,6 @@
 pub(crate) mod again;
 pub(crate) mod leases;
 pub(crate) mod page;
+pub(crate) mod ran;
 pub(crate) mod sandbox;
 pub(crate) mod world;

@@ -5,25 +5,13 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use serde_json::Value;
+pub(crate) use super::ran::Ran;
 
 /// A hermetic world, removed when dropped.
 #[derive(Debug)]
 pub(crate) struct Sandbox {
     directory: tempfile::TempDir,
     variables: BTreeMap<OsString, OsString>,
-}
-
-/// How a run of the program ended.
-#[derive(Debug)]
-#[must_use = "assert success or refusal"]
-pub(crate) struct Ran {
-    /// Exit status; 128 + n for a signal.
-    pub status: i32,
-    /// Standard output.
-    pub stdout: String,
-    /// Standard error.
-    pub stderr: String,
 }
 
 impl Sandbox {
@@ -136,56 +124,5 @@ impl Sandbox {
         S: AsRef<OsStr>,
     {
         Ran::of(&mut self.command(arguments))
-    }
-}
-
-impl Ran {
-    /// Runs a command to its end.
-    pub(crate) fn of(command: &mut Command) -> Self {
-        use std::os::unix::process::ExitStatusExt as _;
-        let output = command.output().expect("the program starts");
-        Self {
-            status: output
-                .status
-                .code()
-                .unwrap_or_else(|| 128 + output.status.signal().unwrap_or(0)),
-            stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
-            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
-        }
-    }
-
-    /// The JSON answer of a run that must have succeeded.
-    #[track_caller]
-    pub(crate) fn success(self) -> Value {
-        assert_eq!(
-            self.status, 0,
-            "failed\nstdout: {}\nstderr: {}",
-            self.stdout, self.stderr
-        );
-        if self.stdout.trim().is_empty() {
-            return Value::Null;
-        }
-        serde_json::from_str(&self.stdout)
-            .unwrap_or_else(|error| panic!("not JSON ({error}): {}", self.stdout))
-    }
-
-    /// The JSON error of a run that must have been refused with this code.
-    #[track_caller]
-    pub(crate) fn refused(self, code: &str) -> Value {
-        let value: Value = serde_json::from_str(&self.stdout).unwrap_or_else(|error| {
-            panic!(
-                "not JSON ({error})\nstdout: {}\nstderr: {}",
-                self.stdout, self.stderr
-            )
-        });
-        assert_eq!(
-            (self.status, value["code"].as_str()),
-            (2, Some(code)),
-            "stdout: {}\nstderr: {}",
-            self.stdout,
-            self.stderr
-        );
-        assert!(value["hint"].is_string(), "no next command in {value}");
-        value
     }
 }

@@ -29,6 +29,8 @@ const CONFIG: &str = ".claude.json";
 const CREDENTIALS: &str = ".credentials.json";
 /// Replaces [`CONFIG`] whole when it exists.
 const LEGACY_CONFIG: &str = ".config.json";
+/// Marks a project of [`CONFIG`] as one that needs no question.
+const TRUST: &str = "hasTrustDialogAccepted";
 /// How long a live lock of Claude's is waited for.
 const LOCK_WAIT: Duration = Duration::from_secs(5);
 /// Settings that decide who is billed or what runs as whom; never inherited, whatever the registry says.
@@ -238,7 +240,6 @@ fn trust(
     trusted: &[&Utf8Path],
     aside: &mut Aside,
 ) -> Result<(), String> {
-    const KEY: &str = "hasTrustDialogAccepted";
     let projects = document
         .entry("projects")
         .or_insert_with(|| json!({}))
@@ -248,7 +249,7 @@ fn trust(
         if trusted.iter().all(|root| root != path)
             && let Some(project) = projects.get_mut(path).and_then(Value::as_object_mut)
         {
-            project.shift_remove(KEY);
+            project.shift_remove(TRUST);
         }
     }
     for root in trusted {
@@ -257,7 +258,7 @@ fn trust(
             .or_insert_with(|| json!({}))
             .as_object_mut()
             .ok_or_else(|| format!("`projects.{root}` is not an object"))?
-            .insert(KEY.to_owned(), json!(true));
+            .insert(TRUST.to_owned(), json!(true));
     }
     aside.trusted = trusted.iter().map(ToString::to_string).collect();
     Ok(())
@@ -282,7 +283,29 @@ pub fn readiness(plan: &HomePlan<'_>) -> Result<(), NotReady> {
     if settings.get("disableAllHooks") == Some(&json!(true)) {
         return Err(refuse(format!("`{path}`: disableAllHooks is on")));
     }
-    Ok(())
+    let path = home.join(CONFIG);
+    let config = load(&path).map_err(|error| refuse(error.message))?;
+    if config.get("hasCompletedOnboarding") != Some(&json!(true)) {
+        return Err(refuse(format!("`{path}`: its first start is not over")));
+    }
+    // Without it the CLI's own screen asks about the folder, and the answer it proposes ends the worker.
+    let untrusted = plan
+        .registry
+        .trusted(plan.settings.kind)
+        .into_iter()
+        .find(|root| !trusts(&config, root));
+    match untrusted {
+        Some(root) => Err(refuse(format!("`{path}` does not trust `{root}` yet"))),
+        None => Ok(()),
+    }
+}
+
+fn trusts(config: &Map<String, Value>, root: &Utf8Path) -> bool {
+    config
+        .get("projects")
+        .and_then(|projects| projects.get(root.as_str()))
+        .and_then(|project| project.get(TRUST))
+        == Some(&json!(true))
 }
 
 #[cfg(test)]
@@ -367,8 +390,13 @@ mod tests {
                 .reason
                 .contains("hooks.Stop")
         );
-        parts.registry.projects.clear();
+        let known = std::mem::take(&mut parts.registry.projects);
         provision(&parts.plan()).unwrap();
+        readiness(&parts.plan()).unwrap();
+        parts.registry.projects = known;
+        let reason = readiness(&parts.plan()).unwrap_err().reason;
+        assert!(reason.contains("does not trust `/project"), "{reason}");
+        parts.registry.projects.clear();
         readiness(&parts.plan()).unwrap();
         let settings = read(&world, "home/settings.json");
         assert_eq!(

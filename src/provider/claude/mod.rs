@@ -121,7 +121,7 @@ impl Provider for Claude {
         invocation: &Invocation,
         facts: &LaunchFacts,
     ) -> Result<Vec<OsString>> {
-        let overlay = overlay::overlay(&facts.home, &context.variables);
+        let overlay = overlay::overlay(&facts.home, &context.variables, &invocation.options);
         Ok(grammar::command_line(invocation, facts, &overlay))
     }
 

@@ -13,6 +13,7 @@ use camino::Utf8Path;
 use serde_json::{Map, Value, json};
 
 use crate::env::Variables;
+use crate::provider::AllowedOption;
 
 /// Environment keys of settings that are blanked, each with what it does when it is not.
 pub const BLANK: &[(&str, &str)] = &[
@@ -89,8 +90,15 @@ pub const BLANK_SETTINGS: &[(&str, &str)] = &[(
     "its output replaces the login on every request",
 )];
 
-/// The overlay's JSON for a worker of `home` that is launched with `variables`; the same for the same input.
-pub fn overlay(home: &Utf8Path, variables: &Variables) -> String {
+/// The setting by which a person has answered the CLI's question about running without permissions.
+const ANSWERED: &str = "skipDangerousModePermissionPrompt";
+
+/// The overlay's JSON for a worker of `home` that is launched with `variables` and these options; the same for
+/// the same input.
+///
+/// A caller that asks for a worker without permission checks has answered the question that the CLI's own
+/// screen would put first, and whose proposed answer ends the worker.
+pub fn overlay(home: &Utf8Path, variables: &Variables, options: &[AllowedOption]) -> String {
     let mut environment = Map::new();
     for (key, _) in BLANK {
         environment.insert((*key).to_owned(), json!(""));
@@ -109,7 +117,16 @@ pub fn overlay(home: &Utf8Path, variables: &Variables) -> String {
     }
     // A project that switches hooks off would hide the worker's session and the end of its turns.
     settings.insert("disableAllHooks".to_owned(), json!(false));
+    if options.iter().any(skips_permissions) {
+        settings.insert(ANSWERED.to_owned(), json!(true));
+    }
     Value::Object(settings).to_string()
+}
+
+fn skips_permissions(option: &AllowedOption) -> bool {
+    option.name == "--dangerously-skip-permissions"
+        || option.name == "--permission-mode"
+            && option.values.iter().any(|mode| mode == "bypassPermissions")
 }
 
 enum Carried<'a> {
@@ -138,14 +155,15 @@ fn carried<'a>(variables: &'a Variables, key: &str) -> Carried<'a> {
 
 #[cfg(test)]
 mod tests {
-    use super::{BLANK, BLANK_SETTINGS, CARRIED, STORE, overlay};
+    use super::{ANSWERED, BLANK, BLANK_SETTINGS, CARRIED, STORE, overlay};
     use crate::env::Variables;
+    use crate::provider::AllowedOption;
     use camino::Utf8Path;
     use serde_json::Value;
 
     fn parsed(pairs: &[(&str, &str)]) -> Value {
         let variables: Variables = pairs.iter().copied().collect();
-        serde_json::from_str(&overlay(Utf8Path::new("/homes/a \"b\""), &variables)).unwrap()
+        serde_json::from_str(&overlay(Utf8Path::new("/homes/a \"b\""), &variables, &[])).unwrap()
     }
 
     #[test]
@@ -200,9 +218,33 @@ mod tests {
     }
 
     #[test]
+    fn only_a_caller_that_asked_for_it_has_answered_the_permission_question() {
+        let option = |name: &str, values: &[&str]| AllowedOption {
+            name: name.to_owned(),
+            values: values.iter().map(Into::into).collect(),
+        };
+        for (options, answered) in [
+            (vec![], false),
+            (vec![option("--permission-mode", &["plan"])], false),
+            (
+                vec![option("--permission-mode", &["bypassPermissions"])],
+                true,
+            ),
+            (vec![option("--dangerously-skip-permissions", &[])], true),
+        ] {
+            let text = overlay(Utf8Path::new("/h"), &Variables::default(), &options);
+            let settings: Value = serde_json::from_str(&text).unwrap();
+            assert_eq!(settings.get(ANSWERED).is_some(), answered, "{options:?}");
+        }
+    }
+
+    #[test]
     fn the_same_launch_gives_the_same_text() {
         let variables: Variables = [("HTTP_PROXY", "http://p:1")].into_iter().collect();
         let home = Utf8Path::new("/h");
-        assert_eq!(overlay(home, &variables), overlay(home, &variables));
+        assert_eq!(
+            overlay(home, &variables, &[]),
+            overlay(home, &variables, &[])
+        );
     }
 }

@@ -1,0 +1,154 @@
+//! The speed budgets, each as a ratio to N in one interleaved run of the shipped build.
+//!
+//! N is what starting, ending and awaiting a no-op costs that was compiled for the same target and linked the
+//! same way as the program: nothing that starts as a process can be faster. A no-op without any C library is
+//! printed beside it, for the share that the target's own start-up has.
+//!
+//!     cargo bench --bench budgets                       print every ratio
+//!     cargo bench --bench budgets -- --check            and fail when one misses its budget
+//!     RUSTFLAGS="-C target-feature=+crt-static" cargo bench --target x86_64-unknown-linux-gnu --bench budgets
+//!
+//! The last line measures a static build; where the musl target is installed, name that one. Needs `rustc`,
+//! `cc` and `strace` (for the counts).
+
+#![expect(clippy::print_stdout, reason = "its answer is its output")]
+
+mod counts;
+mod noop;
+mod world;
+
+use std::process::{Command, ExitCode, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::noop::NoOp;
+use crate::world::World;
+
+/// Rounds; each runs every row once, so that a slow moment of the machine falls on all of them.
+const ROUNDS: usize = 150;
+
+/// A row of the table: what is run, and what comes after it outside the clock.
+struct Row<'a> {
+    name: &'a str,
+    command: Box<dyn Fn() -> Command + 'a>,
+    after: Box<dyn Fn() + 'a>,
+    samples: Vec<Duration>,
+}
+
+impl<'a> Row<'a> {
+    fn new(name: &'a str, command: impl Fn() -> Command + 'a) -> Self {
+        Self {
+            name,
+            command: Box::new(command),
+            after: Box::new(|| ()),
+            samples: Vec::with_capacity(ROUNDS),
+        }
+    }
+
+    fn then(mut self, after: impl Fn() + 'a) -> Self {
+        self.after = Box::new(after);
+        self
+    }
+
+    fn run(&mut self) {
+        let mut command = (self.command)();
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        let start = Instant::now();
+        let status = command.status().expect("the program starts");
+        self.samples.push(start.elapsed());
+        assert!(status.success(), "{} ended with {status}", self.name);
+        (self.after)();
+    }
+
+    /// The median, in microseconds.
+    fn median(&mut self) -> f64 {
+        self.samples.sort_unstable();
+        self.samples[self.samples.len() / 2].as_secs_f64() * 1e6
+    }
+}
+
+fn main() -> ExitCode {
+    let arguments = World::arguments();
+    if !arguments.iter().any(|word| word == "--bench") {
+        println!("the budgets are measured on the shipped build: cargo bench --bench budgets");
+        return ExitCode::SUCCESS;
+    }
+    let check = arguments.iter().any(|word| word == "--check");
+    let noop = NoOp::compile();
+    let small = World::new(10, 10);
+    let large = World::new(100, 100);
+    let small_holders = small.hold(5);
+    let large_holders = large.hold(100);
+    // Workers leave evidence that the next choice folds in; here that is not what is measured.
+    let launches = World::new(10, 10);
+    let direct = launches.agent_environment();
+
+    let mut rows = [
+        Row::new("no-op, no C library", || noop.bare()),
+        Row::new("no-op (N)", || noop.same()),
+        Row::new("version", || small.command(&["version"])),
+        Row::new("lease choose, 10 profiles, 5 live leases", || {
+            small.choose()
+        })
+        .then(|| small.release()),
+        Row::new("lease choose, 100 profiles, 100 live leases", || {
+            large.choose()
+        })
+        .then(|| large.release()),
+        Row::new("quota show, 10 profiles", || {
+            small.command(&["quota", "show"])
+        }),
+        Row::new("exec of a scripted worker", || launches.exec("exit 0")),
+        Row::new("the same worker, started directly", || {
+            launches.agent(&direct, "exit 0")
+        }),
+    ];
+    for row in &mut rows {
+        row.run();
+        row.samples.clear();
+    }
+    for _ in 0..ROUNDS {
+        for row in &mut rows {
+            row.run();
+        }
+    }
+    let [bare, n, version, choose, choose_large, quota, exec, worker] =
+        rows.each_mut().map(Row::median);
+    println!(
+        "{}; N = {n:.0} us, a no-op without a C library {bare:.0} us; medians of {ROUNDS} interleaved rounds",
+        noop::target()
+    );
+    let mut missed = Vec::new();
+    for (name, cost, budget) in [
+        ("version", version, 3.0),
+        ("lease choose, 10 profiles, 5 live leases", choose, 5.0),
+        (
+            "lease choose, 100 profiles, 100 live leases",
+            choose_large,
+            9.0,
+        ),
+        ("quota show, 10 profiles", quota, 4.0),
+        (
+            "exec less the worker itself less choose",
+            exec - worker - choose,
+            1.5,
+        ),
+    ] {
+        let ratio = cost / n;
+        let verdict = if ratio <= budget { "ok" } else { "MISSED" };
+        println!("{name:<46} {cost:>7.0} us {ratio:>6.2} N  budget {budget:.1} N  {verdict}");
+        if ratio > budget {
+            missed.push(name.to_owned());
+        }
+    }
+    println!("exec {exec:.0} us, the worker itself {worker:.0} us");
+    missed.extend(counts::print(&small, &launches));
+    drop((small_holders, large_holders));
+    if check && !missed.is_empty() {
+        println!("missed: {}", missed.join(", "));
+        return ExitCode::FAILURE;
+    }
+    ExitCode::SUCCESS
+}

@@ -1,0 +1,25 @@
+//! What only the real provider CLIs can show, against the lab in `tests/lab`.
+//!
+//! `tests/lane/run.sh` installs the CLIs and runs this. Every test has a lab and a world of its own below
+//! `/var/tmp` (Codex refuses helper binaries below `/tmp`), names the promise, and reads the answer in the
+//! lab's log: what the CLIs really sent, and with whose credential.
+
+#![expect(clippy::panic, reason = "helpers of tests fail by panicking")]
+
+mod binary;
+mod cli;
+mod gate;
+mod hooks;
+mod identity;
+mod lab;
+mod overlay;
+mod provisioning;
+#[path = "../support/ran.rs"]
+mod ran;
+mod readers;
+mod sessions;
+mod terminal;
+mod turns;
+mod wait;
+mod worker;
+mod world;

@@ -1,0 +1,28 @@
+//! Waiting for conditions, always with a deadline.
+
+use std::time::{Duration, Instant};
+
+/// Asks until there is an answer; fails with what it saw last when there is none in time.
+#[track_caller]
+pub(crate) fn until<T>(
+    what: &str,
+    limit: Duration,
+    mut ask: impl FnMut() -> Result<T, String>,
+) -> T {
+    let end = Instant::now() + limit;
+    loop {
+        match ask() {
+            Ok(answer) => return answer,
+            Err(seen) => assert!(
+                Instant::now() < end,
+                "not within {} s: {what}\n{seen}",
+                limit.as_secs()
+            ),
+        }
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "the pace of asking, not a wait for luck"
+        )]
+        std::thread::sleep(Duration::from_millis(200));
+    }
+}
