@@ -4,7 +4,7 @@
 //! that is configured but cannot be read: each fails closed and is named. Unknown components match
 //! anything, so what cannot be told apart overlaps.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::fingerprint::Fingerprint;
 use crate::error::{Code, Refusal, code};
@@ -120,14 +120,18 @@ impl Refusal for Conflict {
 ///
 /// The first that holds is told: what another profile or anchor is known to hold, before what is unknown.
 pub fn find(profiles: &[(&str, &Fingerprint)], anchors: &Anchors) -> BTreeMap<String, Overlap> {
+    let shared = sharers(profiles);
     profiles
         .iter()
-        .filter_map(|(name, account)| {
-            let others: Vec<String> = profiles
-                .iter()
-                .filter(|(other, theirs)| other != name && account.overlaps(theirs))
-                .map(|(other, _)| (*other).to_owned())
+        .enumerate()
+        .filter_map(|(index, (name, account))| {
+            let others: BTreeSet<usize> = components(account)
+                .filter_map(|component| shared.get(&component))
+                .flatten()
+                .copied()
+                .filter(|other| *other != index && account.overlaps(profiles[*other].1))
                 .collect();
+            let others: Vec<String> = others.into_iter().map(|other| profiles[other].0.to_owned()).collect();
             let holds = |anchor: &AnchorIdentity| {
                 matches!(anchor, AnchorIdentity::Account(theirs) if account.overlaps(theirs))
             };
@@ -147,6 +151,26 @@ pub fn find(profiles: &[(&str, &Fingerprint)], anchors: &Anchors) -> BTreeMap<St
             Some(((*name).to_owned(), overlap))
         })
         .collect()
+}
+
+/// The known components of an account, each with its kind.
+fn components(account: &Fingerprint) -> impl Iterator<Item = (u8, &str)> {
+    let all = [&account.user, &account.account, &account.organization];
+    (0..)
+        .zip(all)
+        .filter_map(|(kind, known)| Some((kind, known.as_deref()?)))
+}
+
+/// Which profiles have a component in common: only those can overlap, so that many profiles need not be
+/// compared each with each.
+fn sharers<'a>(profiles: &[(&str, &'a Fingerprint)]) -> BTreeMap<(u8, &'a str), Vec<usize>> {
+    let mut shared: BTreeMap<_, Vec<usize>> = BTreeMap::new();
+    for (index, (_, account)) in profiles.iter().enumerate() {
+        for component in components(account) {
+            shared.entry(component).or_default().push(index);
+        }
+    }
+    shared
 }
 
 #[cfg(test)]
