@@ -99,7 +99,7 @@ pub fn select(
                 let (selection, profile) = run.selection(&survey, &granted)?;
                 let workspace = survey.workspace.clone();
                 return Ok(Selected {
-                    granted,
+                    granted: *granted,
                     selection,
                     registry,
                     profile,
@@ -157,7 +157,7 @@ fn take(best: &Candidate) -> Choice {
 /// What one look came to.
 enum Step<'a> {
     /// The task has its lease.
-    Granted(Granted),
+    Granted(Box<Granted>),
     /// The network must be asked first.
     Ask(Vec<Ask<'a>>),
 }
@@ -295,9 +295,8 @@ impl<'a> Run<'a> {
             }
             match unexamined {
                 None => {
-                    return Ok(Step::Granted(
-                        outcome.map_err(|error| self.refusal(survey, error))?,
-                    ));
+                    let granted = outcome.map_err(|error| self.refusal(survey, error))?;
+                    return Ok(Step::Granted(Box::new(granted)));
                 }
                 Some(profile) => {
                     if let Some(ask) = self.examine(survey, &profile)? {

@@ -45,7 +45,7 @@ pub fn untrusted_kind(file: &std::fs::File) -> Option<&'static str> {
         return Some(kind);
     }
     // The type is a signed word on some machines; its bits are what counts.
-    let kind = rustix::fs::fstatfs(file).ok()?.f_type as u64 & 0xffff_ffff;
+    let kind = rustix::fs::fstatfs(file).ok()?.f_type.cast_unsigned() & 0xffff_ffff;
     KINDS
         .iter()
         .find(|(magic, _)| *magic == kind)
