@@ -28,5 +28,6 @@ mod provision;
 mod scripted_agent;
 mod scripted_world;
 mod start_gate;
+mod storm;
 mod support;
 mod typed;
