@@ -25,6 +25,7 @@ mod lease_store;
 mod lease_storm;
 mod pages;
 mod provision;
+mod refusals;
 mod scripted_agent;
 mod scripted_world;
 mod start_gate;
