@@ -218,17 +218,23 @@ pub fn expand(name: &str, path: &Path, home: &Utf8PathBuf) -> Result<Utf8PathBuf
 }
 
 fn absolute(name: &str, path: &Path) -> Result<Utf8PathBuf> {
+    let refused = |message: String| {
+        let hint = match name.strip_prefix("--") {
+            Some(_) => "agent-fleet --help".to_owned(),
+            None => format!("export {name}=/an/absolute/path"),
+        };
+        Error::new(code::USAGE, message).hint(hint)
+    };
     let Some(text) = path.to_str() else {
-        return Err(Error::new(
-            code::USAGE,
-            format!("{name} is not UTF-8: `{}`", path.display()),
-        ));
+        return Err(refused(format!(
+            "{name} is not UTF-8: `{}`",
+            path.display()
+        )));
     };
     if !path.is_absolute() {
-        return Err(Error::new(
-            code::USAGE,
-            format!("{name} must be an absolute path or begin with `~/`, not `{text}`"),
-        ));
+        return Err(refused(format!(
+            "{name} must be an absolute path or begin with `~/`, not `{text}`"
+        )));
     }
     Ok(path
         .components()

@@ -10,6 +10,8 @@ use std::path::Path;
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
+use crate::sys::shell;
+
 /// What kind of trouble a code is; decides the exit status under `--exit-codes class`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Class {
@@ -208,7 +210,7 @@ impl Error {
 
     /// An io failure on a named object: `what` is a verb in the infinitive, as in "cannot read `x`".
     pub fn io(what: &str, path: impl AsRef<Path>, source: &io::Error) -> Self {
-        let path = path.as_ref().display();
+        let path = path.as_ref();
         let kind = source.kind();
         let code = if matches!(
             kind,
@@ -223,15 +225,30 @@ impl Error {
         } else {
             code::IO
         };
-        Self::new(code, format!("cannot {what} `{path}`: {source}"))
-            .hint(format!("ls -ld '{path}' && df '{path}'"))
-            .detail("path", path.to_string())
+        let name = path.display().to_string();
+        Self::new(code, format!("cannot {what} `{name}`: {source}"))
+            .hint(look(path, source))
+            .detail("path", name)
     }
 
     /// A state that cannot happen; the panic hook's sibling for places that must return.
     pub fn internal(message: impl Into<String>) -> Self {
         Self::new(code::INTERNAL, message).hint("agent-fleet version")
     }
+}
+
+/// The command that shows what an io failure is about.
+fn look(path: &Path, source: &io::Error) -> String {
+    // EMFILE and ENFILE: no descriptor is left, whatever the file.
+    if matches!(source.raw_os_error(), Some(23 | 24)) {
+        return "ulimit -n 4096".to_owned();
+    }
+    // What is not there cannot be listed; the directory that lacks it can.
+    let there = path
+        .ancestors()
+        .find(|path| path.symlink_metadata().is_ok());
+    let there = shell::quote(&there.unwrap_or(path).display().to_string());
+    format!("ls -ld {there} && df {there}")
 }
 
 #[cfg(test)]
@@ -258,5 +275,28 @@ mod tests {
         let frozen = io::Error::from(io::ErrorKind::ReadOnlyFilesystem);
         assert_eq!(Error::io("write", "/x", &frozen).code, code::READ_ONLY);
         assert_eq!(Error::io("write", "/x", &frozen).code.class, Class::System);
+    }
+
+    #[test]
+    fn the_command_after_an_io_failure_can_be_typed_as_it_is() {
+        let directory = tempfile::tempdir().unwrap();
+        let odd = directory.path().join("it's here");
+        std::fs::create_dir(&odd).unwrap();
+        let missing = io::Error::from(io::ErrorKind::NotFound);
+        for path in [odd.clone(), odd.join("no/such")] {
+            let hint = Error::io("write", &path, &missing).hint.unwrap();
+            #[expect(clippy::disallowed_methods, reason = "asks the real shell")]
+            let status = std::process::Command::new("/bin/sh")
+                .args(["-c", &hint])
+                .stdout(std::process::Stdio::null())
+                .status()
+                .unwrap();
+            assert!(status.success(), "{hint}");
+        }
+        let many = io::Error::from_raw_os_error(24);
+        assert_eq!(
+            Error::io("open", "/x", &many).hint.unwrap(),
+            "ulimit -n 4096"
+        );
     }
 }

@@ -157,7 +157,7 @@ fn skipped(why: &str) {
 }
 
 /// True where a pid namespace can be made; says so where not.
-fn namespaces_allowed() -> bool {
+pub(crate) fn namespaces_allowed() -> bool {
     let made = Sandbox::tool("unshare")
         .args(["--fork", "--pid", "--mount-proc", "true"])
         .stderr(Stdio::null())

@@ -30,17 +30,17 @@ const PROFILES: [&str; 6] = ["p0", "p1", "p2", "p3", "p4", "p5"];
 const CAP: u32 = 2;
 
 /// A small generator: the storm needs variety, not quality.
-struct Dice(u64);
+pub(crate) struct Dice(pub(crate) u64);
 
 impl Dice {
-    fn below(&mut self, end: u64) -> u64 {
+    pub(crate) fn below(&mut self, end: u64) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
         self.0 % end
     }
 
-    fn pick(&mut self, end: usize) -> usize {
+    pub(crate) fn pick(&mut self, end: usize) -> usize {
         usize::try_from(self.below(end as u64)).expect("less than a usize")
     }
 }
@@ -186,7 +186,7 @@ struct Storm {
     kills: u32,
 }
 
-fn span() -> Duration {
+pub(crate) fn span() -> Duration {
     let seconds = Variables::capture().text(SECONDS).map(|text| {
         text.parse()
             .expect("AGENT_FLEET_STORM_SECONDS is a number of seconds")

@@ -135,6 +135,26 @@ fn every_usage_of_the_contract_exists() {
 }
 
 #[test]
+fn no_hint_leaves_words_for_the_reader_to_fill_in() {
+    let mut wrong = Vec::new();
+    let mut directories = vec![PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("src")];
+    while let Some(directory) = directories.pop() {
+        for entry in std::fs::read_dir(directory).expect("a directory") {
+            let path = entry.expect("an entry").path();
+            if path.is_dir() {
+                directories.push(path);
+                continue;
+            }
+            let text = std::fs::read_to_string(&path).expect("UTF-8");
+            let lines = text.lines().filter(|line| line.contains("hint(\""));
+            let open = lines.filter(|line| line.contains('…') || line.contains(" <"));
+            wrong.extend(open.map(|line| format!("{}: {line}", path.display())));
+        }
+    }
+    assert_eq!(wrong, [""; 0]);
+}
+
+#[test]
 fn a_wrong_word_and_a_wrong_flag_are_found() {
     let root = agent_fleet::cli::definition();
     assert!(check(&root, "--format json contract --schema").is_ok());

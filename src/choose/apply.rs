@@ -18,12 +18,14 @@ use super::explain;
 use super::rank::Candidate;
 use super::survey::Survey;
 use crate::clock::{Deadline, ROUTINE};
+use crate::contract::lease::{Lease, Verdict};
 use crate::contract::selection::{DecisionReason, Selection};
 use crate::env::Context;
 use crate::error::{Error, Result, code};
 use crate::id::{ProfileId, ProviderKind, Task};
 use crate::lease::holder::Holder;
-use crate::lease::{self, Choice, Granted, Hold, LeaseStore, Occupancy};
+
+use crate::lease::{self, Choice, Granted, Hold, LeaseStore, Occupancy, with_holders};
 use crate::quota::refresh::{Ask, refresh};
 use crate::registry::project::Workspace;
 use crate::registry::schema::{Profile, Registry};
@@ -96,7 +98,10 @@ pub fn select(
         let asks = match run.grant(store, &survey, &terms, wanted)? {
             Step::Ask(asks) => asks,
             Step::Granted(granted) => {
-                let (selection, profile) = run.selection(&survey, &granted)?;
+                let (selection, profile) = match run.selection(&survey, &granted) {
+                    Ok(told) => told,
+                    Err(error) => return Err(give_back(store, granted, error)),
+                };
                 let workspace = survey.workspace.clone();
                 return Ok(Selected {
                     granted: *granted,
@@ -129,7 +134,8 @@ pub fn preview(context: &Context, store: &dyn LeaseStore, request: &Request) -> 
         let ranked = survey.rank(&request.asked, &occupancy, &run.rejected);
         let Some(best) = ranked.first() else {
             let holders = run.holders(store, &survey, &occupancy)?;
-            return Err(run.refused(&survey, &occupancy, holders));
+            let refused = run.refused(&survey, &occupancy);
+            return Err(with_holders(refused, &holders, context.clock.now()));
         };
         if !run.examined.contains(&best.profile) {
             if let Some(ask) = run.examine(&survey, &best.profile)? {
@@ -143,6 +149,17 @@ pub fn preview(context: &Context, store: &dyn LeaseStore, request: &Request) -> 
         let outcomes = survey.outcomes(&request.asked, &occupancy, &run.rejected);
         selection.explain = Some(outcomes.iter().map(explain::Outcome::row).collect());
         return Ok(selection);
+    }
+}
+
+/// Releases what was granted before a refusal is reported; a lease that was there before stays.
+fn give_back(store: &dyn LeaseStore, granted: Granted, error: Error) -> Error {
+    if granted.sticky && granted.witness.is_none() {
+        return error;
+    }
+    match store.abandon(granted) {
+        Ok(()) => error,
+        Err(second) => error.detail("release_error", second.message),
     }
 }
 
@@ -331,23 +348,17 @@ impl<'a> Run<'a> {
     fn nothing(&self, survey: &Survey<'_>, occupancy: &Occupancy) -> Choice {
         let full = survey.full(&self.request.asked, occupancy, &self.rejected);
         Choice::Nothing {
-            error: self.refused(survey, occupancy, Vec::new()),
+            error: self.refused(survey, occupancy),
             full,
         }
     }
 
-    fn refused(
-        &self,
-        survey: &Survey<'_>,
-        occupancy: &Occupancy,
-        holders: Vec<serde_json::Value>,
-    ) -> Error {
+    fn refused(&self, survey: &Survey<'_>, occupancy: &Occupancy) -> Error {
         let outcomes = survey.outcomes(&self.request.asked, occupancy, &self.rejected);
         explain::refusal(
             &outcomes,
             &self.request.asked,
             survey.workspace.path.as_str(),
-            holders,
         )
     }
 
@@ -370,18 +381,11 @@ impl<'a> Run<'a> {
         store: &dyn LeaseStore,
         survey: &Survey<'_>,
         occupancy: &Occupancy,
-    ) -> Result<Vec<serde_json::Value>> {
+    ) -> Result<Vec<Lease>> {
         let full = survey.full(&self.request.asked, occupancy, &self.rejected);
-        let leases = store.list()?.leases;
-        let now = self.context.clock.now();
-        Ok(leases
-            .into_iter()
-            .filter(|lease| full.contains(&lease.profile))
-            .map(|lease| {
-                let age = now.duration_since(lease.created_at).as_secs().max(0);
-                json!({"task": lease.task, "pid": lease.pid, "age_seconds": age, "profile": lease.profile})
-            })
-            .collect())
+        let mut leases = store.list()?.leases;
+        leases.retain(|lease| full.contains(&lease.profile) && lease.verdict != Verdict::Dead);
+        Ok(leases)
     }
 
     fn selection(&self, survey: &Survey<'_>, granted: &Granted) -> Result<(Selection, Profile)> {

@@ -154,12 +154,7 @@ fn cure(code: Code, profile: &ProfileId, workspace: &str) -> String {
 ///
 /// One profile's reason speaks for itself. Several speak together: by their common code, or as
 /// `all_exhausted` when waiting helps any of them, or else by the first that a person must settle.
-pub fn refusal(
-    outcomes: &[Outcome],
-    asked: &Asked,
-    workspace: &str,
-    holders: Vec<serde_json::Value>,
-) -> Error {
+pub fn refusal(outcomes: &[Outcome], asked: &Asked, workspace: &str) -> Error {
     let reasons: Vec<_> = outcomes
         .iter()
         .filter_map(|outcome| Some((outcome, outcome.refusal()?)))
@@ -207,15 +202,10 @@ pub fn refusal(
         .iter()
         .map(|outcome| json!(outcome.row()))
         .collect();
-    let error = Error::new(code, message)
+    Error::new(code, message)
         .hint(cured)
         .detail("explain", rows)
-        .retry_at(retry_at);
-    if holders.is_empty() {
-        error
-    } else {
-        error.detail("holders", holders)
-    }
+        .retry_at(retry_at)
 }
 
 fn empty(pool: &PoolId, profile: Option<&ProfileId>) -> Error {
@@ -270,7 +260,6 @@ mod tests {
             )],
             &asked(),
             "/w",
-            vec![],
         );
         assert_eq!(one.code, code::COOLDOWN);
         assert_eq!(one.retry_at.unwrap().to_string(), "2026-01-01T05:00:00Z");
@@ -282,7 +271,7 @@ mod tests {
             ),
             outcome("c", refused(code::COOLDOWN, Some("2026-01-01T06:00:00Z"))),
         ];
-        let error = refusal(&mixed, &asked(), "/w", vec![]);
+        let error = refusal(&mixed, &asked(), "/w");
         assert_eq!(
             (error.code, error.retry_at.unwrap().to_string().as_str()),
             (code::ALL_EXHAUSTED, "2026-01-01T06:00:00Z")
@@ -291,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_profile_is_capacity_and_names_its_holders() {
+    fn a_full_profile_is_capacity() {
         let full = Outcome {
             live: 1,
             ..outcome(
@@ -302,14 +291,8 @@ mod tests {
                 },
             )
         };
-        let error = refusal(
-            &[full],
-            &asked(),
-            "/w",
-            vec![serde_json::json!({"task": "t", "pid": 1})],
-        );
+        let error = refusal(&[full], &asked(), "/w");
         assert_eq!(error.code, code::CAPACITY);
-        assert_eq!(error.details["holders"][0]["task"], "t");
     }
 
     #[test]
@@ -319,7 +302,7 @@ mod tests {
             code::DESKTOP_IDENTITY_UNVERIFIED,
             code::BASE_IDENTITY,
         ] {
-            let error = refusal(&[outcome("a", refused(code, None))], &asked(), "/w", vec![]);
+            let error = refusal(&[outcome("a", refused(code, None))], &asked(), "/w");
             assert!(
                 error.message.contains("duplicate_provider_identity"),
                 "{}",

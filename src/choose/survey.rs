@@ -317,7 +317,7 @@ fn missing(registry: &Registry, asked: &Asked, empty: bool) -> Result<()> {
         registry.provider(kind)?;
     }
     if empty {
-        Err(super::explain::refusal(&[], asked, "", Vec::new()))
+        Err(super::explain::refusal(&[], asked, ""))
     } else {
         Ok(())
     }

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use super::{App, Outcome};
+use crate::env::Context;
 use crate::error::{Error, Result, code};
 use crate::id::{PoolId, ProfileId, ProviderKind, Task};
 use crate::worker::here;
@@ -94,7 +95,61 @@ pub(super) struct RunArguments {
     arguments: Vec<OsString>,
 }
 
+/// How a caller wants to be told of a refusal.
+#[derive(Debug, Default)]
+pub(super) struct Wishes {
+    /// Exit status of a refusal.
+    refusal_exit: Option<u8>,
+    /// Where its receipt goes.
+    receipt: Option<PathBuf>,
+}
+
+impl Wishes {
+    /// What a command line that could not be understood still says about them.
+    pub(super) fn of(arguments: &[OsString]) -> Self {
+        let mut wishes = Self::default();
+        let ours = arguments.iter().take_while(|word| *word != "--");
+        let mut words = ours.map(|word| word.to_string_lossy());
+        while let Some(word) = words.next() {
+            let (name, value) = match word.split_once('=') {
+                Some((name, value)) => (name.to_owned(), Some(value.to_owned())),
+                None => (word.into_owned(), None),
+            };
+            let mut value = || value.clone().or_else(|| Some(words.next()?.into_owned()));
+            match name.as_str() {
+                "--refusal-exit" => {
+                    wishes.refusal_exit = value().and_then(|value| value.parse().ok());
+                }
+                "--receipt" => wishes.receipt = value().map(PathBuf::from),
+                _ => {}
+            }
+        }
+        wishes
+    }
+
+    /// Tells a refusal as it was asked for.
+    pub(super) fn tell(self, context: &Context, refusal: Error) -> Result<Outcome> {
+        let refusal = launch::refused(context, self.receipt.as_deref(), refusal);
+        self.exit(refusal)
+    }
+
+    /// Gives a refusal, whose receipt is written or cannot be, its exit status.
+    pub(super) fn exit(self, refusal: Error) -> Result<Outcome> {
+        match self.refusal_exit {
+            Some(status) => Ok(Outcome::Refused(refusal, status)),
+            None => Err(refusal),
+        }
+    }
+}
+
 impl Extras {
+    fn wishes(&self) -> Wishes {
+        Wishes {
+            refusal_exit: self.refusal_exit,
+            receipt: self.receipt.clone(),
+        }
+    }
+
     fn request(
         self,
         task: Task,
@@ -112,7 +167,7 @@ impl Extras {
                     Ok((key.to_owned(), value.to_owned()))
                 } else {
                     let message = format!("the label `{label}` is not of the form KEY=VALUE with letters, digits and `_` in its key");
-                    Err(Error::new(code::USAGE, message).hint("agent-fleet exec --label TICKET=42 …"))
+                    Err(Error::new(code::USAGE, message).hint("agent-fleet exec --help"))
                 }
             })
             .collect::<Result<_>>()?;
@@ -133,7 +188,7 @@ impl Extras {
 
 /// `exec`.
 pub(super) fn exec(app: &App, arguments: ExecArguments) -> Result<Outcome> {
-    let refusal_exit = arguments.extras.refusal_exit;
+    let wishes = arguments.extras.wishes();
     let validate_only = arguments.validate_only;
     let start = Start::New {
         pool: arguments.pool,
@@ -145,16 +200,20 @@ pub(super) fn exec(app: &App, arguments: ExecArguments) -> Result<Outcome> {
         arguments.workspace,
         start,
         arguments.arguments,
-    )?;
+    );
     if validate_only {
-        return app.view(&launch::validate(&app.context, &request)?);
+        let answer = request.and_then(|request| launch::validate(&app.context, &request));
+        return match answer {
+            Ok(answer) => app.view(&answer),
+            Err(error) => wishes.exit(error),
+        };
     }
-    finish(app, &request, refusal_exit)
+    finish(app, wishes, request)
 }
 
 /// `resume`.
 pub(super) fn resume(app: &App, arguments: ResumeArguments) -> Result<Outcome> {
-    let refusal_exit = arguments.extras.refusal_exit;
+    let wishes = arguments.extras.wishes();
     let start = Start::Resume {
         profile: arguments.profile,
     };
@@ -163,33 +222,34 @@ pub(super) fn resume(app: &App, arguments: ResumeArguments) -> Result<Outcome> {
         arguments.workspace,
         start,
         arguments.arguments,
-    )?;
-    finish(app, &request, refusal_exit)
+    );
+    finish(app, wishes, request)
 }
 
 /// `run`.
 pub(super) fn run(app: &App, arguments: RunArguments) -> Result<Outcome> {
-    let refusal_exit = arguments.extras.refusal_exit;
-    let registry = crate::snapshot::registry::load(&app.context)?;
-    let here = here::here(&app.context, &registry, arguments.target.as_deref())?;
-    let start = Start::New {
-        pool: here.pool,
-        provider: here.provider,
-        profile: None,
-    };
-    let request =
+    let wishes = arguments.extras.wishes();
+    let request = || {
+        let registry = crate::snapshot::registry::load(&app.context)?;
+        let here = here::here(&app.context, &registry, arguments.target.as_deref())?;
+        let start = Start::New {
+            pool: here.pool,
+            provider: here.provider,
+            profile: None,
+        };
         arguments
             .extras
-            .request(here.task, here.workspace, start, arguments.arguments)?;
-    finish(app, &request, refusal_exit)
+            .request(here.task, here.workspace, start, arguments.arguments)
+    };
+    finish(app, wishes, request())
 }
 
 /// A launch comes back only as a refusal.
-fn finish(app: &App, request: &Request, refusal_exit: Option<u8>) -> Result<Outcome> {
-    let store = app.store()?;
-    let error = launch::launch(&app.context, request, &store, |text| app.note(text));
-    match refusal_exit {
-        Some(status) => Ok(Outcome::Refused(error, status)),
-        None => Err(error),
-    }
+fn finish(app: &App, wishes: Wishes, request: Result<Request>) -> Result<Outcome> {
+    let (request, store) = match request.and_then(|request| Ok((request, app.store()?))) {
+        Ok(both) => both,
+        Err(error) => return wishes.tell(&app.context, error),
+    };
+    let error = launch::launch(&app.context, &request, &store, |text| app.note(text));
+    wishes.exit(error)
 }

@@ -269,11 +269,14 @@ pub fn run(world: &World) -> ExitCode {
     let global = arguments.global;
     let outcome = output
         .settle(world, &global)
-        .and_then(|()| App::new(world, &global, output.format))
-        .and_then(|app| {
+        .and_then(|()| App::new(world, &global, output.format));
+    let outcome = match outcome {
+        Ok(app) => {
             output.now = app.context.clock.now();
             bug::guard(|| dispatch(world, &app, arguments.command))
-        });
+        }
+        Err(refusal) => usage::told(world, refusal),
+    };
     output.finish(outcome)
 }
 

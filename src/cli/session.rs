@@ -6,7 +6,7 @@ use clap::Subcommand;
 
 use super::{App, Outcome};
 use crate::contract::session::{SessionList, SessionRemoved};
-use crate::error::Result;
+use crate::error::{Result, code};
 use crate::id::{ProviderKind, Task};
 use crate::snapshot::{fold, session};
 
@@ -36,7 +36,14 @@ pub(super) fn run(app: &App, command: SessionCommand) -> Result<Outcome> {
     let state = &app.context.roots.state;
     let deadline = app.context.clock.deadline(LIMIT);
     for provider in ProviderKind::ALL {
-        fold::fold(&app.context, provider, &deadline)?;
+        match fold::settle(&app.context, provider, &deadline) {
+            Err(error) if [code::READ_ONLY, code::DISK_FULL].contains(&error.code) => {
+                app.note(&format!(
+                    "note: what workers did last is not shown: {error}"
+                ));
+            }
+            other => other?,
+        }
     }
     match command {
         SessionCommand::List => {

@@ -6,9 +6,11 @@ use std::process::ExitCode;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
+use super::Outcome;
+use super::launch::Wishes;
 use super::output::{Output, say};
-use crate::env::World;
-use crate::error::{Error, code};
+use crate::env::{Context, World};
+use crate::error::{Error, Result, code};
 use crate::render::Format;
 
 /// Answers what clap stopped at: help and version on stdout with success, all else as a refusal.
@@ -25,9 +27,28 @@ pub(super) fn answer(error: &clap::Error, world: &World, output: &Output) -> Exi
     if output.format == Format::Human {
         // Nobody may be listening.
         drop(write!(anstream::stderr(), "{}", error.render().ansi()));
-        return ExitCode::from(2);
     }
-    output.fail(&Error::new(code::USAGE, sentence(error)).hint(hint(error, &world.arguments)))
+    let refusal = Error::new(code::USAGE, sentence(error)).hint(hint(error, &world.arguments));
+    let told = told(world, refusal);
+    match (output.format, told) {
+        (Format::Human, Ok(Outcome::Refused(_, status))) => ExitCode::from(status),
+        (Format::Human, _) => ExitCode::from(2),
+        (Format::Json | Format::Toon, told) => output.finish(told),
+    }
+}
+
+/// A refusal that came before any command ran, told as a launch was asked to tell it.
+pub(super) fn told(world: &World, refusal: Error) -> Result<Outcome> {
+    let launches = ["exec", "resume", "run"];
+    let words = command_words(&world.arguments);
+    if !words.first().is_some_and(|word| launches.contains(word)) {
+        return Err(refusal);
+    }
+    let wishes = Wishes::of(&world.arguments);
+    match Context::resolve(world, None) {
+        Ok(context) => wishes.tell(&context, refusal),
+        Err(_) => wishes.exit(refusal),
+    }
 }
 
 /// The first paragraph of clap's text in one line: it names the argument, the rest is a reminder of usage.

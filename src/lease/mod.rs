@@ -42,7 +42,7 @@ use crate::contract::lease::{DamagedLease, Lease};
 use crate::error::{Error, Result};
 use crate::id::{PoolId, ProfileId, ProviderKind, Task, TaskKey};
 use holder::Holder;
-pub use refusal::no_lease;
+pub use refusal::{no_lease, with_holders};
 pub use table_store::TableStore;
 use witness::Witness;
 

@@ -67,7 +67,8 @@ impl Locked<'_> {
 
     /// True when some process holds the task's witness.
     pub(super) fn held_now(&mut self, task: TaskKey) -> bool {
-        let held = self.store.probe(task) != Probe::Free;
+        // Whether an unreadable one is held shows when it is taken, with the reason why it cannot be read.
+        let held = self.store.probe(task) == Probe::Held;
         if held && !self.confirmed {
             self.unsure = true;
         }

@@ -27,8 +27,8 @@ pub fn no_lease(task: &Task) -> Error {
 
 fn release_command(task: &Task) -> String {
     format!(
-        "agent-fleet lease release --task {}",
-        shell::quote(task.as_str())
+        "agent-fleet lease release {}",
+        shell::option("--task", task.as_str())
     )
 }
 
@@ -132,8 +132,8 @@ pub(super) fn in_use(profile: &ProfileId) -> Error {
     Error::new(code::LEASE_ACTIVE, message).hint("agent-fleet lease list")
 }
 
-/// Adds who holds what to an error's details.
-pub(super) fn with_holders(error: Error, holders: &[Lease], now: jiff::Timestamp) -> Error {
+/// Adds who holds what to an error's details, and when the first slot frees by itself.
+pub fn with_holders(error: Error, holders: &[Lease], now: jiff::Timestamp) -> Error {
     let rows: Vec<Value> = holders
         .iter()
         .map(|lease| {
@@ -148,5 +148,7 @@ pub(super) fn with_holders(error: Error, holders: &[Lease], now: jiff::Timestamp
             })
         })
         .collect();
-    error.detail("holders", rows)
+    let first = holders.iter().filter_map(|lease| lease.expires_at).min();
+    let retry_at = error.retry_at.into_iter().chain(first).min();
+    error.detail("holders", rows).retry_at(retry_at)
 }

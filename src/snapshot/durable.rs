@@ -22,6 +22,7 @@ use crate::error::{Code, Error, Refusal, Result, code};
 use crate::id::{ProfileId, ProviderKind};
 use crate::store::replace::{self, Durability};
 use crate::store::{directory, read, seal};
+use crate::sys::shell;
 
 /// Version of the file's format.
 const VERSION: u64 = 1;
@@ -66,7 +67,8 @@ impl Refusal for Damage {
     fn hint(&self) -> Option<String> {
         Some(match self {
             Self::Unreadable { profile, path } => {
-                format!("mv '{path}' '{path}.damaged' && agent-fleet profile verify {profile}")
+                let path = shell::quote(path.as_str());
+                format!("mv {path} {path}.damaged && agent-fleet profile verify {profile}")
             }
             Self::Newer { .. } => "agent-fleet version".to_owned(),
             Self::Lost { profile, .. } => format!("agent-fleet profile verify {profile}"),

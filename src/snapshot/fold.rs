@@ -37,6 +37,16 @@ pub fn fold(context: &Context, kind: ProviderKind, deadline: &Deadline) -> Resul
     })
 }
 
+/// Folds what is new, whoever wrote it; writes nothing when there is nothing new.
+pub fn settle(context: &Context, kind: ProviderKind, deadline: &Deadline) -> Result<()> {
+    let state = &context.roots.state;
+    let folded = provider::load(context, kind)?.evidence_offset;
+    if is_due(state, kind, folded) || !evidence::rotated(state, kind).is_empty() {
+        fold(context, kind, deadline)?;
+    }
+    Ok(())
+}
+
 /// The snapshot of a provider with all evidence folded in; takes its lock only when there is new evidence.
 pub fn load(context: &Context, kind: ProviderKind, deadline: &Deadline) -> Result<Snapshot> {
     let snapshot = provider::load(context, kind)?;

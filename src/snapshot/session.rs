@@ -80,8 +80,8 @@ impl Refusal for SessionError {
             Self::Damaged {
                 task: Some(task), ..
             } => format!(
-                "agent-fleet session remove --task {}",
-                shell::quote(task.as_str())
+                "agent-fleet session remove {}",
+                shell::option("--task", task.as_str())
             ),
             Self::Damaged {
                 path, task: None, ..

@@ -19,7 +19,7 @@ use fs4::{FileExt, TryLockError};
 use crate::clock::{Clock, Deadline};
 use crate::error::{Code, Error, Refusal, Result, code};
 use crate::id::{PoolId, ProfileId, ProviderKind};
-use crate::sys::{filesystem, process};
+use crate::sys::{filesystem, process, shell};
 
 /// Which lock; variants stand in the order in which they may be taken.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -108,7 +108,7 @@ impl Refusal for LockError {
     }
     fn hint(&self) -> Option<String> {
         Some(match self {
-            Self::Timeout { path, .. } => format!("cat '{path}'"),
+            Self::Timeout { path, .. } => format!("cat {}", shell::quote(path.as_str())),
             Self::Filesystem { .. } => "export AGENT_FLEET_STATE_DIR=/a/local/directory".to_owned(),
         })
     }
@@ -130,6 +130,7 @@ pub struct Locks {
 #[derive(Debug)]
 pub struct Guard {
     name: Name,
+    path: Utf8PathBuf,
     mode: Mode,
     file: Option<File>,
 }
@@ -146,6 +147,7 @@ impl Locks {
     /// A guard that holds nothing, for tests that show what a lock is for.
     pub fn pretend(&self, name: Name) -> Guard {
         Guard {
+            path: self.directory.join(name.file()),
             name,
             mode: Mode::Shared,
             file: None,
@@ -203,6 +205,7 @@ impl Locks {
         HELD.with_borrow_mut(|held| held.push(name.clone()));
         Ok(Some(Guard {
             name,
+            path,
             mode,
             file: Some(file),
         }))
@@ -277,7 +280,8 @@ impl Locks {
         let busy = |provider: ProviderKind| {
             let message = format!("provider maintenance is already in progress for {provider}");
             let path = self.directory.join(Name::Provider(provider).file());
-            let error = Error::new(code::MAINTENANCE_BUSY, message).hint(format!("cat '{path}'"));
+            let error = Error::new(code::MAINTENANCE_BUSY, message)
+                .hint(format!("cat {}", shell::quote(path.as_str())));
             match self.holder(&Name::Provider(provider)) {
                 Some(holder) => error.detail("holder", holder),
                 None => error,
@@ -325,7 +329,11 @@ impl Guard {
             .set_len(0)
             .and_then(|()| file.rewind())
             .and_then(|()| file.write_all(body.as_bytes()));
-        written.map_err(|error| Error::io("write the lock", self.name.file(), &error))
+        written.map_err(|error| {
+            // One that could only be opened for reading says `EINVAL` now; why it could not is the answer.
+            let reason = OpenOptions::new().write(true).open(&self.path).err();
+            Error::io("write the lock", &self.path, &reason.unwrap_or(error))
+        })
     }
 
     /// Which lock this is.

@@ -5,6 +5,7 @@ use std::io::{self, Read as _};
 use std::path::Path;
 
 use crate::error::{Error, Result, code};
+use crate::sys::shell;
 
 /// Largest state or configuration file we read, in bytes.
 pub const LIMIT: u64 = 64 << 20;
@@ -28,7 +29,8 @@ pub fn optional(path: impl AsRef<Path>) -> Result<Option<Vec<u8>>> {
             path.display(),
             LIMIT >> 20
         );
-        return Err(Error::new(code::IO, message).hint(format!("ls -l '{}'", path.display())));
+        let path = shell::quote(&path.display().to_string());
+        return Err(Error::new(code::IO, message).hint(format!("ls -l {path}")));
     }
     Ok(Some(bytes))
 }

@@ -25,7 +25,7 @@ pub const TEMPORARY_PREFIX: &str = ".tmp-";
 /// On failure the old file is untouched and the temporary one is removed.
 pub fn replace(path: impl AsRef<Path>, bytes: &[u8], durability: Durability) -> Result<()> {
     let path = path.as_ref();
-    let failed = |error: io::Error| Error::io("write", path, &error);
+    let failed = |error: io::Error| Error::io("write", path, &plain(error));
     let (file, directory) = temporary(path, bytes, durability)?;
     file.persist(path).map_err(|error| failed(error.error))?;
     crash_point!("replace.renamed");
@@ -50,12 +50,20 @@ pub fn establish(path: impl AsRef<Path>, bytes: &[u8]) -> Result<bool> {
     Ok(true)
 }
 
+/// The failure without the name of the temporary file, which says nothing to anyone.
+fn plain(error: io::Error) -> io::Error {
+    match error.to_string().split_once(" at path \"") {
+        Some((what, _)) => io::Error::new(error.kind(), what),
+        None => error,
+    }
+}
+
 fn temporary<'a>(
     path: &'a Path,
     bytes: &[u8],
     durability: Durability,
 ) -> Result<(tempfile::NamedTempFile, &'a Path)> {
-    let failed = |error: io::Error| Error::io("write", path, &error);
+    let failed = |error: io::Error| Error::io("write", path, &plain(error));
     let directory = path
         .parent()
         .ok_or_else(|| Error::internal(format!("`{}` has no directory", path.display())))?;

@@ -16,7 +16,8 @@ const HIGH: RawFd = 100;
 ///
 /// The duplicate shares the open file description, so a `flock` on `file` stays held by it.
 pub fn survive_exec(file: File) -> io::Result<RawFd> {
-    let high = fcntl_dupfd_cloexec(&file, HIGH)?;
+    // A process that may not have so many descriptors takes the next one.
+    let high = fcntl_dupfd_cloexec(&file, HIGH).or_else(|_| fcntl_dupfd_cloexec(&file, 3))?;
     drop(file);
     fcntl_setfd(&high, FdFlags::empty())?;
     Ok(high.into_raw_fd())

@@ -11,9 +11,15 @@ pub fn quote(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }
 
+/// An option with its value, as it can be typed: a value that begins with a dash needs the `=`.
+pub fn option(name: &str, value: &str) -> String {
+    let joint = if value.starts_with('-') { '=' } else { ' ' };
+    format!("{name}{joint}{}", quote(value))
+}
+
 #[cfg(test)]
 mod tests {
-    use super::quote;
+    use super::{option, quote};
     use std::process::Command;
 
     #[test]
@@ -27,5 +33,7 @@ mod tests {
             assert_eq!(String::from_utf8_lossy(&output.stdout), text);
         }
         assert_eq!(quote("/a/b"), "/a/b");
+        assert_eq!(option("--task", "a b"), "--task 'a b'");
+        assert_eq!(option("--task", "-x"), "--task=-x");
     }
 }

@@ -29,7 +29,7 @@ pub struct Recorded {
 pub fn recorded(context: &Context, registry: &Registry, task: &Task) -> Result<Recorded> {
     let deadline = context.clock.deadline(ROUTINE);
     for settings in &registry.providers {
-        fold::fold(context, settings.kind, &deadline)?;
+        fold::settle(context, settings.kind, &deadline)?;
     }
     let session = session::require(&context.roots.state, task)?.session;
     registry.profile(&session.profile)?;
@@ -56,8 +56,8 @@ impl Recorded {
                 "the conversation of task `{task}` belongs to the workspace `{home}`, not to `{given}`"
             );
             return Err(Error::new(code::SESSION_MISMATCH, message).hint(format!(
-                "agent-fleet resume --task {} --workspace {}",
-                shell::quote(task.as_str()),
+                "agent-fleet resume {} --workspace {}",
+                shell::option("--task", task.as_str()),
                 shell::quote(home.as_str())
             )));
         }
@@ -67,8 +67,8 @@ impl Recorded {
                     "the conversation of task `{task}` lives in the home of profile `{owner}`, not of `{other}`"
                 );
                 Err(Error::new(code::SESSION_MISMATCH, message).hint(format!(
-                    "agent-fleet resume --task {} --workspace {}",
-                    shell::quote(task.as_str()),
+                    "agent-fleet resume {} --workspace {}",
+                    shell::option("--task", task.as_str()),
                     shell::quote(home.as_str())
                 )))
             }
@@ -138,8 +138,8 @@ impl Recorded {
             profile.id
         );
         Err(Error::new(code::SESSION_MISMATCH, message).hint(format!(
-            "agent-fleet session remove --task {}",
-            shell::quote(task.as_str())
+            "agent-fleet session remove {}",
+            shell::option("--task", task.as_str())
         )))
     }
 }

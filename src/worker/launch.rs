@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use camino::{Utf8Path, Utf8PathBuf};
 
@@ -82,15 +82,16 @@ pub fn launch(
         Ok(never) => match never {},
         Err(error) => error,
     };
-    if let Some(path) = request
-        .receipt
-        .as_deref()
-        .and_then(|path| absolute(context, "--receipt", path).ok())
-        && let Err(error) = Receipt::refused(&refusal).write(&path)
-    {
-        return refusal.detail("receipt_error", error.message);
+    refused(context, request.receipt.as_deref(), refusal)
+}
+
+/// A refusal whose receipt has been written, where one is wanted.
+pub fn refused(context: &Context, receipt: Option<&Path>, refusal: Error) -> Error {
+    let path = receipt.and_then(|path| absolute(context, "--receipt", path).ok());
+    match path.map(|path| Receipt::refused(&refusal).write(&path)) {
+        Some(Err(error)) => refusal.detail("receipt_error", error.message),
+        Some(Ok(())) | None => refusal,
     }
-    refusal
 }
 
 /// Checks workspace and arguments without a lease.
@@ -115,7 +116,7 @@ pub fn validate(context: &Context, request: &Request) -> Result<Validated> {
             code::USAGE,
             format!("pool `{pool}` has no single provider, so the arguments cannot be checked"),
         )
-        .hint("agent-fleet exec --validate-only --provider claude …")
+        .hint("agent-fleet pool list")
     })?;
     crate::registry::project::workspace(context, &registry, kind, &request.workspace)?;
     let invocation = parse(&registry, kind, request)?;
@@ -220,9 +221,10 @@ fn become_worker(
         if let Some(witness) = &granted.witness
             && !context.faults.no_witness
         {
-            witness
-                .hand_over()
-                .map_err(|error| Error::io("hand over", "the witness", &error))?;
+            witness.hand_over().map_err(|error| {
+                let leases = context.roots.state.join("leases");
+                Error::io("hand over the witness in", leases, &error)
+            })?;
         }
         Ok(())
     };
@@ -391,7 +393,7 @@ fn refuse_nesting(context: &Context, request: &Request) -> Result<()> {
     let message = format!(
         "this is the worker of task `{outer}`; starting another one from inside needs `--nested` and another task"
     );
-    Err(Error::new(code::NESTED, message).hint("agent-fleet exec --nested --task another-task …"))
+    Err(Error::new(code::NESTED, message).hint("agent-fleet exec --help"))
 }
 
 /// What is asked for, and for old work the conversation to go on with.
@@ -450,15 +452,36 @@ impl Files {
                 .map(|path| absolute(context, name, path))
                 .transpose()
         };
+        let file = |name: &str, path: &Option<PathBuf>| -> Result<Option<Utf8PathBuf>> {
+            let path = resolve(name, path)?;
+            path.iter().try_for_each(|path| can_hold(name, path))?;
+            Ok(path)
+        };
         Ok(Self {
-            receipt: resolve("--receipt", &request.receipt)?,
-            turn_end: resolve("--turn-end", &request.turn_end)?,
+            receipt: file("--receipt", &request.receipt)?,
+            turn_end: file("--turn-end", &request.turn_end)?,
             events: resolve("--events", &request.events)?,
         })
     }
 }
 
-fn absolute(context: &Context, name: &str, path: &std::path::Path) -> Result<Utf8PathBuf> {
+/// Refuses a file that could never be written: hooks would fail at it without a word.
+fn can_hold(name: &str, path: &Utf8Path) -> Result<()> {
+    let directory = path.parent().unwrap_or(path);
+    let (problem, hint) = if !directory.is_dir() {
+        let made = shell::quote(directory.as_str());
+        ("its directory does not exist", format!("mkdir -p {made}"))
+    } else if path.is_dir() {
+        let listed = shell::quote(path.as_str());
+        ("it is a directory", format!("ls -ld {listed}"))
+    } else {
+        return Ok(());
+    };
+    let message = format!("{name} cannot be `{path}`: {problem}");
+    Err(Error::new(code::USAGE, message).hint(hint))
+}
+
+fn absolute(context: &Context, name: &str, path: &Path) -> Result<Utf8PathBuf> {
     match &context.directory {
         Some(directory) if path.is_relative() && !path.starts_with("~") => {
             env::expand(name, &directory.join(path), &context.roots.home)

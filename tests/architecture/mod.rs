@@ -16,7 +16,7 @@ const LAYERS: &[(&str, &str, &[&str])] = &[
     (
         "ground",
         "what everything may rely on",
-        &["clock", "env", "error", "id"],
+        &["clock", "env", "error", "id", "sys::shell"],
     ),
     (
         "machine",
@@ -56,7 +56,7 @@ const NARROW: &[(&str, &[&str], &str)] = &[
     ),
     (
         "error",
-        &["error"],
+        &["error", "sys::shell"],
         "an error is built by the module that knows the object",
     ),
 ];

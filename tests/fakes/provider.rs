@@ -1,7 +1,9 @@
 //! A stand-in for both provider CLIs: says what it sees, and follows a one-word prompt.
 //!
 //! `record-session` fires the home's own `SessionStart` hook; `hold-worker FILE` stays until FILE exists;
-//! anything else only prints argv, working directory and the variables that decide identity.
+//! `truth DIRECTORY CAP MICROSECONDS` holds kernel locks of its own for its task and a slot of its profile, and
+//! notes in DIRECTORY where another worker has them; `launch STARTED END` starts a child that inherits every
+//! descriptor, writes STARTED, and stays like its child until END exists; anything else only prints argv, working directory and the variables that decide identity.
 
 #![expect(
     clippy::print_stdout,
@@ -9,11 +11,13 @@
     reason = "a test program outside the house"
 )]
 
+use std::fs::{File, OpenOptions};
 use std::io::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
+use agent_fleet::store::lock::Mode;
 use serde_json::{Value, json};
 
 const SESSION: &str = "0190aaaa-bbbb-7ccc-8ddd-eeeeffff0001";
@@ -58,11 +62,81 @@ fn main() -> ExitCode {
     if prompt == "record-session" {
         fire_session_start(&arguments, &directory);
     } else if let Some(file) = prompt.strip_prefix("hold-worker ") {
-        let end = Instant::now() + Duration::from_mins(1);
-        while !PathBuf::from(file).exists() && Instant::now() < end {
-            std::thread::sleep(Duration::from_millis(10));
-        }
+        stay_until(Path::new(file));
+    } else if let Some(words) = prompt.strip_prefix("truth ") {
+        return truth(words);
+    } else if let Some((started, end)) = prompt
+        .strip_prefix("launch ")
+        .and_then(|words| words.split_once(' '))
+    {
+        return launch(Path::new(started), end);
     }
+    ExitCode::SUCCESS
+}
+
+fn stay_until(file: &Path) {
+    let end = Instant::now() + Duration::from_mins(1);
+    while !file.exists() && Instant::now() < end {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// Starts itself again as a plain child that stays, as a launcher script of the real CLI would.
+fn launch(started: &Path, end: &str) -> ExitCode {
+    let child = std::env::current_exe().and_then(|program| {
+        Command::new(program)
+            .arg(format!("hold-worker {end}"))
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .spawn()
+    });
+    let Ok(mut child) = child else {
+        return ExitCode::FAILURE;
+    };
+    if std::fs::write(started, "").is_err() {
+        return ExitCode::FAILURE;
+    }
+    drop(child.wait());
+    ExitCode::SUCCESS
+}
+
+/// Takes the locks that one worker alone may have, and notes each that another one has.
+fn truth(words: &str) -> ExitCode {
+    let words: Vec<&str> = words.split(' ').collect();
+    let [directory, cap, microseconds] = words[..] else {
+        return ExitCode::FAILURE;
+    };
+    let directory = Path::new(directory);
+    let name = |name| std::env::var(name).unwrap_or_default();
+    let (task, profile) = (name("AGENT_FLEET_TASK_ID"), name("AGENT_FLEET_PROFILE"));
+    let note = |kind: &str, what: &str| {
+        let file = OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(directory.join(kind));
+        drop(file.and_then(|mut file| writeln!(file, "{what}")));
+    };
+    let lock = |name: String| -> Option<File> {
+        let file = OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(directory.join(name))
+            .ok()?;
+        let taken = agent_fleet::store::lock::try_flock(&file, Mode::Exclusive).ok()?;
+        taken.then_some(file)
+    };
+    let owned = lock(task.clone());
+    let cap: u32 = cap.parse().unwrap_or_default();
+    let slot = (0..cap).find_map(|slot| lock(format!("{profile}.{slot}")));
+    if owned.is_none() {
+        note("violations", &format!("two owners of {task}"));
+    }
+    if slot.is_none() {
+        note("violations", &format!("{profile} is over its cap"));
+    }
+    note("grants", &task);
+    let span = microseconds.parse().unwrap_or_default();
+    std::thread::sleep(Duration::from_micros(span));
     ExitCode::SUCCESS
 }
 

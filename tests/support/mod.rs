@@ -1,6 +1,7 @@
 //! Hermetic worlds for tests.
 
 pub(crate) mod again;
+pub(crate) mod fleet;
 pub(crate) mod leases;
 pub(crate) mod page;
 pub(crate) mod ran;

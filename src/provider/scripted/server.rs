@@ -26,6 +26,7 @@ use crate::provider::{FetchError, Usage};
 use crate::secret::Secret;
 use crate::store::replace::{Durability, create, replace};
 use crate::store::{append, directory, read};
+use crate::sys::shell;
 
 /// Life of an access token unless the account says otherwise, in seconds: eight hours, as Claude's.
 const TOKEN_LIFETIME: u64 = 8 * 3600;
@@ -112,7 +113,7 @@ impl Server {
         };
         serde_json::from_slice(&bytes).map(Some).map_err(|error| {
             Error::new(code::IO, format!("`{path}` is not an account: {error}"))
-                .hint(format!("cat '{path}'"))
+                .hint(format!("cat {}", shell::quote(path.as_str())))
         })
     }
 

@@ -21,6 +21,7 @@ use crate::provider::home::{load as load_json, save as save_json};
 use crate::secret::Secret;
 use crate::store::replace::{Durability, replace};
 use crate::store::{directory, read};
+use crate::sys::shell;
 
 /// A login is refreshed when its access token has less than this left, as both real CLIs do.
 const REFRESH_BEFORE: SignedDuration = SignedDuration::from_mins(5);
@@ -34,7 +35,7 @@ fn load(home: &Utf8Path) -> Result<Option<LoginFile>> {
     };
     parse_file(&bytes).map(Some).map_err(|error| {
         Error::new(code::IO, format!("`{path}` cannot be used: {error}"))
-            .hint(format!("ls -l '{path}'"))
+            .hint(format!("ls -l {}", shell::quote(path.as_str())))
     })
 }
 

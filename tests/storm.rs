@@ -1,0 +1,329 @@
+//! The storm again, through the real program: supervisors that choose, exec and release, with workers and
+//! commands that are killed at any moment, against kernel locks that only the workers know of.
+//!
+//! The worker is the stand-in provider with a prompt of `truth …`: it takes a lock of its own for its task
+//! and for a slot of its profile, and notes where that fails. Killed, it lets them go before the witness,
+//! since the kernel closes descriptors in order. `AGENT_FLEET_STORM_SECONDS=30 cargo test storm` runs it longer.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+use agent_fleet::clock::Clock;
+use serde_json::Value;
+
+use crate::lease_storm::{Dice, span};
+use crate::support::fleet::Fleet;
+use crate::support::sandbox::{Ran, Sandbox};
+use crate::support::world::wait;
+
+const COMMANDS: usize = 64;
+const TASKS: usize = 24;
+const PROFILES: usize = 4;
+const CAP: u32 = 3;
+
+/// Refusals that a storm of supervisors has to expect.
+const EXPECTED: [&str; 5] = [
+    "capacity",
+    "task_owned",
+    "task_conflict",
+    "not_found",
+    "lease_active",
+];
+
+/// One command in flight, with the file that its output goes to.
+struct Command {
+    child: Child,
+    output: PathBuf,
+}
+
+struct Storm {
+    fleet: Fleet,
+    dice: Dice,
+    running: Vec<Option<Command>>,
+    kills: u32,
+    unexpected: Vec<String>,
+}
+
+impl Storm {
+    fn new(faults: &str) -> Self {
+        let mut fleet = Fleet::new(PROFILES, CAP);
+        fleet.sandbox.set("AGENT_FLEET_TEST_FAULTS", faults);
+        for directory in ["truth", "output"] {
+            std::fs::create_dir(fleet.sandbox.path(directory)).expect("a directory");
+        }
+        Self {
+            fleet,
+            dice: Dice(0x5eed_4321_dcba_0001 ^ u64::from(std::process::id()) << 20),
+            running: (0..COMMANDS).map(|_| None).collect(),
+            kills: 0,
+            unexpected: Vec::new(),
+        }
+    }
+
+    /// What a supervisor might type next: mostly exec, some of it after a choose of its own.
+    fn start(&mut self, place: usize) {
+        let task = format!("task-{}", self.dice.pick(TASKS));
+        let truth = self.fleet.sandbox.path("truth");
+        let prompt = format!(
+            "truth {} {CAP} {}",
+            truth.display(),
+            self.dice.below(300_000)
+        );
+        let words = match self.dice.below(8) {
+            0..=2 => self.fleet.choose(&task),
+            3 => vec!["lease".into(), "release".into(), "--task".into(), task],
+            _ => self.fleet.exec(&task, &prompt),
+        };
+        let output = self.fleet.sandbox.path(format!("output/{place}"));
+        let file = std::fs::File::options()
+            .create(true)
+            .write(true)
+            .truncate(true)
+            .open(&output)
+            .expect("a file for what it says");
+        let child = self
+            .fleet
+            .sandbox
+            .command(words)
+            .stdout(file)
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("the program starts");
+        self.running[place] = Some(Command { child, output });
+    }
+
+    /// Takes the word of a command that ended by itself, and puts another in its place.
+    fn tend(&mut self, place: usize) {
+        if let Some(command) = &mut self.running[place] {
+            let Some(status) = command.child.try_wait().expect("a child") else {
+                return;
+            };
+            let said = std::fs::read_to_string(&command.output).unwrap_or_default();
+            let answer: Value = serde_json::from_str(&said).unwrap_or_default();
+            let code = answer["code"].as_str().unwrap_or_default();
+            if status.code().is_some_and(|status| status != 0) && !EXPECTED.contains(&code) {
+                self.unexpected.push(format!("{status}: {said}"));
+            }
+        }
+        self.start(place);
+    }
+
+    fn kill(&mut self) {
+        let victim = self.dice.pick(COMMANDS);
+        if let Some(mut command) = self.running[victim].take() {
+            command.child.kill().expect("a child of ours");
+            command.child.wait().expect("a child of ours");
+            self.kills += 1;
+        }
+    }
+
+    /// Runs commands and kills one every so often, until `enough`; then ends all of them.
+    fn rage(&mut self, enough: impl Fn(&Path, Duration) -> bool) {
+        let truth = self.fleet.sandbox.path("truth");
+        let begun = Instant::now();
+        while !enough(&truth, begun.elapsed()) {
+            for place in 0..COMMANDS {
+                self.tend(place);
+                if self.dice.below(8) == 0 {
+                    self.kill();
+                }
+            }
+            Clock::real().pause(Duration::from_micros(self.dice.below(20_000)));
+        }
+        for command in self.running.iter_mut().filter_map(Option::take) {
+            let mut child = command.child;
+            child.kill().expect("a child of ours");
+            child.wait().expect("a child of ours");
+        }
+    }
+}
+
+fn lines(directory: &Path, kind: &str) -> Vec<String> {
+    let text = std::fs::read_to_string(directory.join(kind)).unwrap_or_default();
+    text.lines().map(str::to_owned).collect()
+}
+
+fn leases(fleet: &Fleet) -> Vec<Value> {
+    let list = fleet.sandbox.run(["lease", "list"]).success();
+    list["leases"].as_array().expect("a list").clone()
+}
+
+#[test]
+fn a_storm_of_commands_never_exceeds_a_cap_never_gives_a_task_twice_and_leaks_nothing() {
+    let mut storm = Storm::new("");
+    let span = span();
+    // A slow machine gets the time to show something.
+    storm.rage(|truth, elapsed| {
+        elapsed >= span && (lines(truth, "grants").len() > 50 || elapsed >= span * 20)
+    });
+    let truth = storm.fleet.sandbox.path("truth");
+    let grants = lines(&truth, "grants").len();
+    eprintln!(
+        "storm of commands: {grants} workers, {} kills in {} s",
+        storm.kills,
+        span.as_secs()
+    );
+    assert_eq!(lines(&truth, "violations"), [""; 0]);
+    assert_eq!(storm.unexpected, [""; 0]);
+    assert!(grants > 50 && storm.kills > 20, "that proves nothing");
+    // Reservations that nobody came back for still count until their time.
+    for lease in leases(&storm.fleet) {
+        assert_ne!(lease["verdict"], "alive", "a dead worker's lease: {lease}");
+        let task = lease["task"].as_str().expect("a task").to_owned();
+        drop(
+            storm
+                .fleet
+                .sandbox
+                .run(["lease", "release", "--task", &task]),
+        );
+    }
+    let slots = PROFILES * CAP as usize;
+    for slot in 0..slots {
+        let choose = storm.fleet.choose(&format!("refill-{slot}"));
+        storm.fleet.sandbox.run(choose).success();
+    }
+    let full = storm.fleet.sandbox.run(storm.fleet.choose("one-more"));
+    let full = full.refused("capacity");
+    let holders = full["details"]["holders"].as_array().expect("a list");
+    assert_eq!(holders.len(), slots, "{full}");
+}
+
+#[test]
+fn the_storm_of_commands_sees_what_the_leases_lock_prevents() {
+    let mut storm = Storm::new("no-leases-lock");
+    let limit = span() * 20;
+    storm.rage(|truth, elapsed| elapsed >= limit || lines(truth, "violations").len() >= 3);
+    let seen = lines(&storm.fleet.sandbox.path("truth"), "violations");
+    assert!(
+        !seen.is_empty(),
+        "without the lock nothing went wrong: the storm proves nothing"
+    );
+}
+
+#[test]
+fn simultaneous_chooses_share_equal_profiles_evenly_and_name_the_holders_when_full() {
+    const SLOTS: u32 = 5;
+    let fleet = Fleet::new(4, SLOTS);
+    let at_once = |name: &str, count: usize| {
+        let mut children: Vec<Child> = (0..count)
+            .map(|number| {
+                fleet
+                    .sandbox
+                    .command(fleet.choose(&format!("{name}-{number}")))
+                    .stdout(Stdio::null())
+                    .stderr(Stdio::null())
+                    .spawn()
+                    .expect("the program starts")
+            })
+            .collect();
+        let done = |child: &mut Child| child.wait().expect("a child").success();
+        children
+            .iter_mut()
+            .filter_map(|child| done(child).then_some(()))
+            .count()
+    };
+    let per_profile = || {
+        let all = leases(&fleet);
+        fleet
+            .profiles()
+            .map(|id| all.iter().filter(|lease| lease["profile"] == *id).count())
+            .collect::<Vec<_>>()
+    };
+    for round in 0..4 {
+        assert_eq!(at_once(&format!("round-{round}"), 12), 12);
+        assert_eq!(per_profile(), [3; 4], "round {round}");
+        for number in 0..12 {
+            let task = format!("round-{round}-{number}");
+            fleet
+                .sandbox
+                .run(["lease", "release", "--task", &task])
+                .success();
+        }
+    }
+    assert_eq!(at_once("full", 30), 20, "of 30 for 20 slots");
+    assert_eq!(per_profile(), [5; 4]);
+    let full = fleet
+        .sandbox
+        .run(fleet.choose("one-more"))
+        .refused("capacity");
+    let holders = full["details"]["holders"].as_array().expect("a list");
+    let whole = |holder: &&Value| holder["task"].is_string() && holder["profile"].is_string();
+    assert_eq!(holders.iter().filter(whole).count(), 20, "{full}");
+    assert!(full["retry_at"].is_string(), "when a slot frees: {full}");
+}
+
+/// A worker that starts a child which inherits what it has, killed while the child lives; the answer to
+/// another task that asks for its only slot.
+fn launcher_child(faults: &str) -> Ran {
+    let mut fleet = Fleet::new(1, 1);
+    fleet.sandbox.set("AGENT_FLEET_TEST_FAULTS", faults);
+    let (started, end) = (fleet.sandbox.path("started"), fleet.sandbox.path("end"));
+    let prompt = format!("launch {} {}", started.display(), end.display());
+    let mut launcher = fleet
+        .sandbox
+        .command(fleet.exec("launcher", &prompt))
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("the program starts");
+    wait("the launcher's child", || started.exists().then_some(()));
+    launcher.kill().expect("a child of ours");
+    launcher.wait().expect("a child of ours");
+    let answer = fleet.sandbox.run(fleet.choose("other"));
+    let made = std::fs::File::options().create(true).append(true).open(end);
+    drop(made.expect("the child's sign to end"));
+    answer
+}
+
+#[test]
+fn a_child_that_outlives_a_killed_provider_keeps_its_slot_thanks_to_the_witness() {
+    let refusal = launcher_child("").refused("capacity");
+    let holder = &refusal["details"]["holders"][0];
+    assert_eq!(holder["verdict"], "orphaned", "{refusal}");
+    launcher_child("no-witness").success();
+}
+
+#[test]
+fn a_worker_in_another_pid_namespace_keeps_its_slot_thanks_to_the_witness() {
+    let options = ["--fork", "--pid", "--mount-proc", "--kill-child"];
+    if !crate::lease_process::namespaces_allowed() {
+        return;
+    }
+    for (faults, granted) in [("", false), ("no-witness", true)] {
+        let mut fleet = Fleet::new(1, 1);
+        fleet.sandbox.set("AGENT_FLEET_TEST_FAULTS", faults);
+        let (started, end) = (fleet.sandbox.path("started"), fleet.sandbox.path("end"));
+        let prompt = format!("launch {} {}", started.display(), end.display());
+        let inner = fleet.sandbox.command(fleet.exec("inside", &prompt));
+        let mut outer = Sandbox::tool("unshare");
+        outer
+            .args(options)
+            .arg(inner.get_program())
+            .args(inner.get_args())
+            .env_clear();
+        outer.envs(
+            inner
+                .get_envs()
+                .filter_map(|(name, value)| Some((name, value?))),
+        );
+        let mut worker = outer
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("unshare starts");
+        wait("the worker inside", || started.exists().then_some(()));
+        let answer = fleet.sandbox.run(fleet.choose("other"));
+        worker.kill().expect("a child of ours");
+        worker.wait().expect("a child of ours");
+        if granted {
+            answer.success();
+        } else {
+            answer.refused("capacity");
+            wait("the slot of the killed namespace", || {
+                (fleet.sandbox.run(fleet.choose("other")).status == 0).then_some(())
+            });
+        }
+    }
+}
