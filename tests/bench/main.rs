@@ -31,6 +31,8 @@ struct Row<'a> {
     name: &'a str,
     command: Box<dyn Fn() -> Command + 'a>,
     after: Box<dyn Fn() + 'a>,
+    /// The exit status that it must have.
+    ends: i32,
     samples: Vec<Duration>,
 }
 
@@ -40,6 +42,7 @@ impl<'a> Row<'a> {
             name,
             command: Box::new(command),
             after: Box::new(|| ()),
+            ends: 0,
             samples: Vec::with_capacity(ROUNDS),
         }
     }
@@ -49,24 +52,44 @@ impl<'a> Row<'a> {
         self
     }
 
+    fn ending(mut self, status: i32) -> Self {
+        self.ends = status;
+        self
+    }
+
     fn run(&mut self) {
         let mut command = (self.command)();
-        command
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null());
+        command.stdout(Stdio::null()).stderr(Stdio::null());
         let start = Instant::now();
         let status = command.status().expect("the program starts");
         self.samples.push(start.elapsed());
-        assert!(status.success(), "{} ended with {status}", self.name);
+        assert_eq!(status.code(), Some(self.ends), "{}", self.name);
         (self.after)();
     }
 
     /// The median, in microseconds.
-    fn median(&mut self) -> f64 {
-        self.samples.sort_unstable();
-        self.samples[self.samples.len() / 2].as_secs_f64() * 1e6
+    fn median(&self) -> f64 {
+        median(self.samples.iter().map(|sample| micros(*sample)).collect())
     }
+
+    /// The median of what this row took longer than the other in the same round, in microseconds.
+    fn beyond(&self, other: &Self) -> f64 {
+        let pairs = self.samples.iter().zip(&other.samples);
+        median(
+            pairs
+                .map(|(mine, theirs)| micros(*mine) - micros(*theirs))
+                .collect(),
+        )
+    }
+}
+
+fn micros(sample: Duration) -> f64 {
+    sample.as_secs_f64() * 1e6
+}
+
+fn median(mut samples: Vec<f64>) -> f64 {
+    samples.sort_by(f64::total_cmp);
+    samples[samples.len() / 2]
 }
 
 fn main() -> ExitCode {
@@ -81,8 +104,9 @@ fn main() -> ExitCode {
     let large = World::new(100, 100);
     let small_holders = small.hold(5);
     let large_holders = large.hold(100);
-    // Workers leave evidence that the next choice folds in; here that is not what is measured.
+    // Workers leave evidence that the next choice folds in, so they get worlds of their own.
     let launches = World::new(10, 10);
+    let turns = World::new(10, 10);
     let direct = launches.agent_environment();
 
     let mut rows = [
@@ -100,10 +124,18 @@ fn main() -> ExitCode {
         Row::new("quota show, 10 profiles", || {
             small.command(&["quota", "show"])
         }),
-        Row::new("exec of a scripted worker", || launches.exec("exit 0")),
-        Row::new("the same worker, started directly", || {
-            launches.agent(&direct, "exit 0")
+        Row::new("lease choose after a worker's turn", || turns.choose()).then(|| {
+            turns.release();
+            turns.turn();
         }),
+        Row::new("exec of a worker that cannot start", || {
+            launches.exec_in_vain()
+        })
+        .ending(1),
+        Row::new("the same worker, started directly", || {
+            launches.agent_in_vain(&direct)
+        })
+        .ending(1),
     ];
     for row in &mut rows {
         row.run();
@@ -114,25 +146,37 @@ fn main() -> ExitCode {
             row.run();
         }
     }
-    let [bare, n, version, choose, choose_large, quota, exec, worker] =
-        rows.each_mut().map(Row::median);
+    let [
+        bare,
+        n,
+        version,
+        choose,
+        choose_large,
+        quota,
+        after_turn,
+        exec,
+        worker,
+    ] = rows.each_ref();
+    let launch = exec.beyond(worker);
+    let (exec, worker) = (exec.median(), worker.median());
+    let (bare, n, choose) = (bare.median(), n.median(), choose.median());
     println!(
         "{}; N = {n:.0} us, a no-op without a C library {bare:.0} us; medians of {ROUNDS} interleaved rounds",
         noop::target()
     );
     let mut missed = Vec::new();
     for (name, cost, budget) in [
-        ("version", version, 3.0),
+        ("version", version.median(), 3.0),
         ("lease choose, 10 profiles, 5 live leases", choose, 5.0),
         (
             "lease choose, 100 profiles, 100 live leases",
-            choose_large,
+            choose_large.median(),
             9.0,
         ),
-        ("quota show, 10 profiles", quota, 4.0),
+        ("quota show, 10 profiles", quota.median(), 4.0),
         (
             "exec less the worker itself less choose",
-            exec - worker - choose,
+            launch - choose,
             1.5,
         ),
     ] {
@@ -143,7 +187,12 @@ fn main() -> ExitCode {
             missed.push(name.to_owned());
         }
     }
-    println!("exec {exec:.0} us, the worker itself {worker:.0} us");
+    println!("exec {exec:.0} us, the worker itself {worker:.0} us, {launch:.0} us between them");
+    println!(
+        "lease choose that folds in what a worker's hooks saw: {:.0} us, {:.2} N, no budget",
+        after_turn.median(),
+        after_turn.median() / n
+    );
     missed.extend(counts::print(&small, &launches));
     drop((small_holders, large_holders));
     if check && !missed.is_empty() {

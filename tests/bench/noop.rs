@@ -103,14 +103,14 @@ impl NoOp {
     /// The one compiled and linked as the program is.
     pub(crate) fn same(&self) -> Command {
         let mut command = tool(self.path("same"));
-        command.env_clear();
+        command.env_clear().stdin(Stdio::null());
         command
     }
 
     /// The one without a C library.
     pub(crate) fn bare(&self) -> Command {
         let mut command = tool(self.path("bare"));
-        command.env_clear();
+        command.env_clear().stdin(Stdio::null());
         command
     }
 }

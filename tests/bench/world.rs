@@ -1,6 +1,7 @@
 //! A registry of scripted accounts, made with the product's own verbs, and live workers in it.
 
 use std::ffi::{OsStr, OsString};
+use std::fs::File;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -104,7 +105,8 @@ impl World {
         command
             .args(arguments)
             .env_clear()
-            .current_dir(self.path("home"));
+            .current_dir(self.path("home"))
+            .stdin(Stdio::null());
         for (name, value) in [
             ("HOME", self.path("home")),
             ("PATH", PathBuf::from("/usr/local/bin:/usr/bin:/bin")),
@@ -156,6 +158,15 @@ impl World {
         command
     }
 
+    /// A worker's whole turn, hooks and all.
+    pub(crate) fn turn(&self) {
+        let ran = self.exec("exit 0").output();
+        assert!(
+            ran.expect("the program starts").status.success(),
+            "no turn was made"
+        );
+    }
+
     /// The environment that exec gives a worker, as a worker wrote it down.
     pub(crate) fn agent_environment(&self) -> Vec<(OsString, OsString)> {
         use std::os::unix::ffi::OsStringExt as _;
@@ -180,15 +191,33 @@ impl World {
             .collect()
     }
 
+    /// `exec` of a worker that ends as soon as it wants to read its prompt, before it calls any hook: hooks start
+    /// a dozen processes, whose noise would drown what is measured.
+    pub(crate) fn exec_in_vain(&self) -> Command {
+        let mut command = self.task(&["exec"], "bench-exec");
+        command
+            .args(["--stdin", "--", "-p"])
+            .stdin(self.unreadable());
+        command
+    }
+
     /// The same worker with nobody before it.
-    pub(crate) fn agent(&self, environment: &[(OsString, OsString)], script: &str) -> Command {
+    pub(crate) fn agent_in_vain(&self, environment: &[(OsString, OsString)]) -> Command {
         let mut command = tool(PROGRAM);
         command
-            .args(["scripted-agent", "--", "-p", script])
+            .args(["scripted-agent", "--", "-p"])
             .env_clear()
             .envs(environment.iter().map(|(name, value)| (name, value)))
-            .current_dir(self.path("project"));
+            .current_dir(self.path("project"))
+            .stdin(self.unreadable());
         command
+    }
+
+    /// An input that every read of fails.
+    fn unreadable(&self) -> Stdio {
+        File::open(self.path("project"))
+            .expect("the project is there")
+            .into()
     }
 
     /// This many live workers, each on a lease of its own; returns when all are bound.

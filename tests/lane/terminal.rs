@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use crate::lab::tool;
-use crate::wait::until;
+use crate::wait::{gone, until};
 use crate::worker::TURN;
 use crate::world::World;
 
@@ -109,6 +109,11 @@ impl Terminal {
 
 impl Drop for Terminal {
     fn drop(&mut self) {
+        let worker = self.ask(&["display-message", "-p", "#{pane_pid}"]);
         self.ask(&["kill-server"]);
+        // It writes into the lab's folder until it is gone.
+        if let Ok(pid) = worker.trim().parse() {
+            gone(pid);
+        }
     }
 }

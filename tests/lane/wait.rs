@@ -1,5 +1,6 @@
 //! Waiting for conditions, always with a deadline.
 
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 /// Asks until there is an answer; fails with what it saw last when there is none in time.
@@ -19,10 +20,24 @@ pub(crate) fn until<T>(
                 limit.as_secs()
             ),
         }
-        #[expect(
-            clippy::disallowed_methods,
-            reason = "the pace of asking, not a wait for luck"
-        )]
-        std::thread::sleep(Duration::from_millis(200));
+        pace();
+    }
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the pace of asking, not a wait for luck"
+)]
+fn pace() {
+    std::thread::sleep(Duration::from_millis(200));
+}
+
+/// Waits for a process that was told to end, for as long as that takes at most; for destructors, which must not
+/// fail.
+pub(crate) fn gone(pid: i32) {
+    let end = Instant::now() + Duration::from_secs(10);
+    let process = PathBuf::from(format!("/proc/{pid}"));
+    while process.exists() && Instant::now() < end {
+        pace();
     }
 }
