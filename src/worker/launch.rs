@@ -391,7 +391,7 @@ fn refuse_nesting(context: &Context, request: &Request) -> Result<()> {
     let message = format!(
         "this is the worker of task `{outer}`; starting another one from inside needs `--nested` and another task"
     );
-    Err(Error::new(code::NESTED, message).hint("agent-fleet exec --nested --task another-task …"))
+    Err(Error::new(code::NESTED, message).hint("agent-fleet exec --help"))
 }
 
 /// What is asked for, and for old work the conversation to go on with.
