@@ -6,7 +6,7 @@ use crate::support::sandbox::Sandbox;
 
 #[test]
 fn a_pool_says_what_it_could_take_and_why_a_profile_could_not() {
-    let sandbox = Sandbox::new();
+    let mut sandbox = Sandbox::new();
     sandbox.run(["init", "--scripted", "2"]).success();
     let service = sandbox.path("service");
     let service = service.to_str().expect("UTF-8");
@@ -40,6 +40,15 @@ fn a_pool_says_what_it_could_take_and_why_a_profile_could_not() {
     assert_eq!(scripted["active_leases"], 0);
     assert_eq!(scripted["profiles"].as_array().map(Vec::len), Some(2));
 
+    sandbox.set("AGENT_FLEET_TEST_NOW", "+900");
+    let aged = sandbox
+        .run(["pool", "status", "--pool", "scripted-crew"])
+        .success();
+    let scripted = &aged["providers"][0];
+    assert_eq!(scripted["available"], true, "choosing measures it anew");
+    assert_eq!(scripted["degraded"], true);
+    assert_eq!(scripted["profiles"][0]["routeability"]["reason"], "stale");
+
     sandbox
         .run(["profile", "drain", "scripted-1", "--reason", "holiday"])
         .success();
@@ -60,6 +69,14 @@ fn a_pool_says_what_it_could_take_and_why_a_profile_could_not() {
     assert_eq!(
         scripted["profiles"][0]["routeability"]["reason"],
         "draining"
+    );
+    assert_eq!(
+        scripted["profiles"][0]["routeability"]["hint"],
+        "agent-fleet profile undrain scripted-1"
+    );
+    assert_eq!(
+        scripted["profiles"][1]["routeability"]["hint"],
+        "agent-fleet profile enable scripted-2"
     );
 }
 

@@ -232,13 +232,36 @@ fn a_throttling_server_is_left_alone_and_the_last_reading_stays() {
 #[test]
 fn a_revoked_login_is_broken_until_it_is_proved_again() {
     let world = World::new();
+    world.run("profile provision one").success();
     world.run("quota show one").success();
     world.account("one", &json!({"revoked": true}));
-    world.run("profile verify one").refused("auth_broken");
+    let refused = world.run("profile verify one").refused("auth_broken");
     assert_eq!(world.show("one")["reason"], "auth_broken");
+    let login = refused["hint"].as_str().expect("a hint").to_owned();
+    assert!(login.contains(" login --account "), "{login}");
+    let hint = |world: &World| {
+        let status = world.run("profile status one").success();
+        status["routeability"]["hint"].clone()
+    };
+    assert_eq!(hint(&world), login, "only a new login helps");
     world.account("one", &json!({"revoked": false}));
+    world.log_in("one", "one", &[]);
+    assert_eq!(
+        hint(&world),
+        "agent-fleet profile verify one",
+        "the login is new"
+    );
     world.run("profile verify one").success();
     assert_eq!(world.show("one")["reason"], Value::Null);
+}
+
+#[test]
+fn a_login_that_was_refused_from_the_start_says_to_log_in() {
+    let world = World::new();
+    world.account("one", &json!({"revoked": true}));
+    let refused = world.run("profile verify one").refused("auth_broken");
+    let login = refused["hint"].as_str().expect("a hint");
+    assert!(login.contains(" login --account "), "{login}");
 }
 
 #[test]
@@ -281,6 +304,11 @@ fn no_home_no_login_and_unknown_profiles_have_their_words() {
     std::fs::remove_file(&login).unwrap();
     assert_eq!(world.show("one")["reason"], "no_login");
     world.run("profile verify one").refused("identity_unproven");
+    let status = world.run("profile status one").success();
+    assert_eq!(
+        status["routeability"]["hint"].as_str(),
+        world.run("profile verify one").refused("identity_unproven")["hint"].as_str()
+    );
     std::os::unix::fs::symlink(world.home("two").join("login.json"), &login).unwrap();
     assert_eq!(world.show("one")["reason"], "credential_link");
     let error = world.run("profile verify one").refused("identity_unproven");

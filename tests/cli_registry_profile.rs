@@ -284,3 +284,33 @@ fn a_linked_worktree_is_a_root_of_its_own_and_a_deleted_project_can_be_removed()
     drop(one.refused("policy"));
     drop(run("remove", &main).success());
 }
+
+#[test]
+fn a_home_to_be_taken_in_place_must_be_there() {
+    let sandbox = scripted();
+    let missing = sandbox.path("missing");
+    let line = ["profile", "add", "third", "--provider", "scripted"];
+    let mut line: Vec<&str> = line.into_iter().chain(["--home", text(&missing)]).collect();
+    line.push("--in-place");
+    let refused = sandbox.run(line).refused("not_found");
+    assert!(
+        !refused["hint"]
+            .as_str()
+            .expect("a hint")
+            .contains("--in-place"),
+        "{refused}"
+    );
+    let listed = sandbox.run(["profile", "list"]).success();
+    assert_eq!(listed["profiles"].as_array().map(Vec::len), Some(2));
+}
+
+#[test]
+fn who_wants_more_profiles_of_an_existing_registry_is_told_how_to_add_one() {
+    let refused = scripted()
+        .run(["init", "--scripted", "5"])
+        .refused("already_exists");
+    assert_eq!(
+        refused["hint"],
+        "agent-fleet profile add scripted-3 --provider scripted"
+    );
+}

@@ -143,6 +143,7 @@ fn leases_are_a_table_with_a_total() {
             ),
             lease("review", "claude-2", State::Reserved, Verdict::Reserved),
             lease("old", "claude-2", State::Running, Verdict::Orphaned),
+            lease("gone", "claude-2", State::Running, Verdict::Dead),
         ],
         damaged: Vec::new(),
     };
@@ -153,8 +154,9 @@ TASK  PROFILE  STATE  HOLDER  SINCE  WORKSPACE
 build the parser  claude-1  running  pid 4242  2 min ago  /home/me/repo
 review  claude-2  reserved for 1 min  -  3 min ago  /home/me/repo
 old  claude-2  orphaned  pid 4242  2 min ago  /home/me/repo
+gone  claude-2  dead, reclaimed by the next choose  pid 4242  2 min ago  /home/me/repo
 
-3 leases: 2 running, 1 reserved
+4 leases: 2 running, 1 reserved, 1 dead
 "
     );
     assert_eq!(
@@ -225,6 +227,7 @@ codex-1  codex  disabled  crew, night  2  15%  1  /home/me/.local/share/agent-fl
             mode: "unavailable".to_owned(),
             reason: "cooldown".to_owned(),
             retry_at: later(60),
+            hint: None,
         },
         login_expires_at: None,
     };

@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::id::ProviderKind;
 use crate::identity::anchor;
 use crate::identity::fingerprint::Fingerprint;
-use crate::identity::proof;
+use crate::identity::proof::{self, Standing};
 use crate::identity::{
     self,
     conflict::{Conflict, Overlap},
@@ -100,6 +100,9 @@ impl Accounts {
             .unwrap_or_else(|| ProfileState::new(&profile.id));
         let obstacle = match (self.snapshot.damaged.get(id), self.overlaps.get(id)) {
             (Some(damage), _) => Some(damage.clone().into()),
+            (None, _) if state.auth_broken.is_some() => {
+                Some(broken(context, registry, profile, &state))
+            }
             (None, _) if state.proof.is_none() => unproven(context, registry, profile, &state),
             (None, Some(overlap)) => Some(conflict(profile, overlap)),
             (None, None) => None,
@@ -190,6 +193,24 @@ fn unproven(
     proof::check(context, profile, settings, state)
         .refusal(profile)
         .map(Error::from)
+}
+
+/// A login that the server refused, unless another one took its place since: that one has only to be proved.
+fn broken(
+    context: &Context,
+    registry: &Registry,
+    profile: &Profile,
+    state: &ProfileState,
+) -> Error {
+    let error = proof::broken(profile);
+    let changed = registry
+        .provider(profile.provider)
+        .is_ok_and(|settings| proof::check(context, profile, settings, state) == Standing::Renew);
+    if changed {
+        error.hint(format!("agent-fleet profile verify {}", profile.id))
+    } else {
+        error
+    }
 }
 
 fn conflict(profile: &Profile, overlap: &Overlap) -> Error {

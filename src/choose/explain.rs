@@ -193,8 +193,11 @@ pub fn refusal(outcomes: &[Outcome], asked: &Asked, workspace: &str) -> Error {
             each.join("; ")
         )
     };
-    let cured = if code == code::ALL_EXHAUSTED {
-        "agent-fleet lease list".to_owned()
+    // What opens a slot soonest is in the pool's page, unless a person closed it.
+    let cured = if code == code::ALL_EXHAUSTED && retry_at.is_some() {
+        format!("agent-fleet pool status --pool {}", asked.pool)
+    } else if code == code::ALL_EXHAUSTED {
+        told(speaker, speaker.refusal().map_or(code, |(own, _)| own)).1
     } else {
         told(speaker, code).1
     };
@@ -277,6 +280,19 @@ mod tests {
             (code::ALL_EXHAUSTED, "2026-01-01T06:00:00Z")
         );
         assert_eq!(error.details["explain"].as_array().unwrap().len(), 3);
+        let waiting = error.hint.unwrap();
+        assert!(waiting.starts_with("agent-fleet pool status"), "{waiting}");
+        let closed = [
+            outcome("a", refused(code::PROFILE_DISABLED, None)),
+            outcome("b", refused(code::DRAINING, None)),
+        ];
+        let error = refusal(&closed, &asked(), "/w", vec![]);
+        assert_eq!(error.code, code::ALL_EXHAUSTED);
+        assert_eq!(
+            error.hint.unwrap(),
+            "agent-fleet profile undrain b",
+            "waiting would not help"
+        );
     }
 
     #[test]

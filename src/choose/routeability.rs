@@ -1,13 +1,16 @@
 //! What choosing would say of one profile, whether or not it is enabled and whatever the workspace.
 
-use super::accounts::Accounts;
-use super::candidate::{Asked, Eligibility, Facts, Reserve, eligibility_if_enabled};
+use jiff::Timestamp;
+
+use super::accounts::{Accounts, Known};
+use super::candidate::{Asked, Eligibility, Facts, Quota, Reserve, eligibility_if_enabled};
 use super::examine::{Examined, examine};
 use super::explain::{basis_word, told};
 use crate::clock::Deadline;
 use crate::contract::profile::Routeability;
 use crate::env::Context;
 use crate::error::{Class, Code, Error, Result, code};
+use crate::quota::headroom::Status;
 use crate::registry::schema::{Profile, Registry};
 use crate::snapshot::profile::ProfileState;
 
@@ -45,6 +48,10 @@ pub fn report(
         reserve: Reserve::Keep,
     };
     let mut facts: Facts<'_> = known.facts(profile, true);
+    let aged = renewable(&known, now);
+    if let Some(headroom) = aged {
+        facts.quota = Quota::Fresh { headroom };
+    }
     let mut said = known.obstacle.clone();
     // The home itself stands for a workspace: what a project would add depends on the project.
     let mut provision_problem = None;
@@ -60,25 +67,35 @@ pub fn report(
     let (routeability, refusal) =
         match eligibility_if_enabled(&facts, &asked, &registry.settings, now) {
             Eligibility::Eligible { basis, .. } => {
-                let reason = basis_word(&basis).to_owned();
+                let reason = match aged {
+                    Some(_) => Status::Stale.name(),
+                    None => basis_word(&basis),
+                }
+                .to_owned();
                 (
                     Routeability {
                         eligible: true,
                         mode: "quota".to_owned(),
                         reason,
                         retry_at: None,
+                        hint: (!profile.enabled)
+                            .then(|| told(&profile.id, code::PROFILE_DISABLED, None, "").1),
                     },
                     None,
                 )
             }
             Eligibility::Refused { code, retry_at } => {
                 let reason = code.name.to_owned();
+                // A drain has no end of its own.
+                let patient = code.class == Class::Capacity && code != code::DRAINING;
+                let hint = (!patient).then(|| told(&profile.id, code, said.as_ref(), "").1);
                 (
                     Routeability {
                         eligible: false,
                         mode: "unavailable".to_owned(),
                         reason,
                         retry_at,
+                        hint,
                     },
                     Some((code, said)),
                 )
@@ -90,6 +107,13 @@ pub fn report(
         provision_problem,
         refusal,
     })
+}
+
+/// The headroom of an aged reading that choosing would measure anew by the way.
+fn renewable(known: &Known, now: Timestamp) -> Option<f64> {
+    let due = known.state.poll.next_at.is_none_or(|at| at <= now);
+    let aged = known.worth.status == Status::Stale && due;
+    known.worth.headroom.filter(|_| aged)
 }
 
 impl Report {

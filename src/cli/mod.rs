@@ -130,52 +130,52 @@ enum ExitCodes {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Show which profile would be chosen, and why not the others
-    Choose(choose::ChooseArguments),
-    /// Print the completion script of a shell
-    Completions(completions::CompletionsArguments),
-    /// Read and change the settings of the registry
-    Config(config::ConfigArguments),
-    /// Print what programs may rely on: formats, fields, commands, or the JSON Schema
-    Contract(contract::ContractArguments),
     /// Show the whole path in a throw-away world, without an account
     Demo(demo::DemoArguments),
-    /// Lease one profile and become the provider's CLI on it
-    Exec(launch::ExecArguments),
-    /// Print the manual page of the program or of one command
-    Man(man::ManArguments),
-    /// Continue a task's conversation under the profile that holds it
-    Resume(launch::ResumeArguments),
-    /// Start a worker here, for a person at a terminal
-    Run(launch::RunArguments),
-    /// Record an event of a worker; called by the provider CLIs
-    Hook(hook::HookArguments),
     /// Write the first registry: installed CLIs pinned, profiles to log in to
     Init(init::InitArguments),
-    /// Who holds which slot
-    Lease(lease::LeaseArguments),
-    /// See which profiles callers can ask for together
-    Pool(pool::PoolArguments),
-    /// Manage the profiles: one account each, with its own home
-    Profile(profile::ProfileArguments),
     /// Manage the git worktrees that may host workers
     Project(project::ProjectArguments),
-    /// The built-in provider's agent; started by exec, not by people
-    #[command(name = scripted_agent::VERB, hide = true)]
-    ScriptedAgent(scripted_agent::AgentArguments),
-    /// Which providers are configured, and how
-    Providers(providers::ProvidersArguments),
-    /// What is left of each account's quota
-    Quota(quota::QuotaArguments),
+    /// Manage the profiles: one account each, with its own home
+    Profile(profile::ProfileArguments),
+    /// Start a worker here, for a person at a terminal
+    Run(launch::RunArguments),
+    /// Lease one profile and become the provider's CLI on it
+    Exec(launch::ExecArguments),
+    /// Continue a task's conversation under the profile that holds it
+    Resume(launch::ResumeArguments),
+    /// Show which profile would be chosen, and why not the others
+    Choose(choose::ChooseArguments),
+    /// Reserve an account for a task, give it back, see who holds which
+    Lease(lease::LeaseArguments),
     /// Which conversation continues a task
     #[command(subcommand)]
     Session(session::SessionCommand),
-    /// Print Claude's status line; called by Claude Code
-    Statusline(statusline::StatuslineArguments),
-    /// Version of the program and of its contract
-    Version(version::VersionArguments),
+    /// What the pools could take now
+    Pool(pool::PoolArguments),
+    /// What is left of each account's quota
+    Quota(quota::QuotaArguments),
     /// Inside a worker: who it is
     Which(which::WhichArguments),
+    /// Read and change the settings of the registry
+    Config(config::ConfigArguments),
+    /// Which providers are configured, and how
+    Providers(providers::ProvidersArguments),
+    /// Version of the program and of its contract
+    Version(version::VersionArguments),
+    /// Print what programs may rely on: formats, fields, commands, or the JSON Schema
+    Contract(contract::ContractArguments),
+    /// Print the completion script of a shell
+    Completions(completions::CompletionsArguments),
+    /// Print the manual page of the program or of one command
+    Man(man::ManArguments),
+    /// Record an event of a worker; called by the provider CLIs
+    Hook(hook::HookArguments),
+    /// Print Claude's status line; called by Claude Code
+    Statusline(statusline::StatuslineArguments),
+    /// The built-in provider's agent; started by exec, not by people
+    #[command(name = scripted_agent::VERB, hide = true)]
+    ScriptedAgent(scripted_agent::AgentArguments),
 }
 
 /// What a command did.

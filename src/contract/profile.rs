@@ -117,6 +117,8 @@ pub struct Routeability {
     /// When that may have passed.
     #[schemars(with = "Option<String>", extend("format" = "date-time"))]
     pub retry_at: Option<Timestamp>,
+    /// The command that puts the profile into use, where more than waiting is needed.
+    pub hint: Option<String>,
 }
 
 /// A reason with its time.

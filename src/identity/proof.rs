@@ -9,7 +9,7 @@ use jiff::Timestamp;
 
 use super::credential::{self, Seen};
 use crate::env::Context;
-use crate::error::{Code, Refusal, code};
+use crate::error::{Code, Error, Refusal, code};
 use crate::id::ProfileId;
 use crate::provider::{self, Login, LoginKind};
 use crate::registry::schema::{Credential, Profile, ProviderSettings, QuotaReader};
@@ -120,6 +120,7 @@ impl Standing {
 
     /// The refusal of a profile that stands so; `None` when proven.
     pub fn refusal(&self, profile: &Profile) -> Option<NotProven> {
+        let provider = provider::of(profile.provider);
         let clause = match self {
             Self::Proven(_) => return None,
             Self::Renew => "its account was not proved for the login in its home",
@@ -131,11 +132,13 @@ impl Standing {
             code: self.code()?,
             word: self.word(),
             clause,
-            credential: profile
-                .home
-                .join(provider::of(profile.provider).credential_file())
-                .into_string(),
-            login: provider::of(profile.provider).login_command(&profile.home),
+            credential: profile.home.join(provider.credential_file()).into_string(),
+            // Codex refuses to log in to a home that does not exist.
+            login: if profile.home.exists() {
+                provider.login_command(&profile.home)
+            } else {
+                format!("agent-fleet profile provision {}", profile.id)
+            },
         })
     }
 }
@@ -174,6 +177,16 @@ impl Refusal for NotProven {
             },
         )
     }
+}
+
+/// The refusal of a profile whose login the server takes no longer: only a new login helps.
+pub fn broken(profile: &Profile) -> Error {
+    let message = format!(
+        "the server no longer takes the login of profile `{}` (auth_broken)",
+        profile.id
+    );
+    Error::new(code::AUTH_BROKEN, message)
+        .hint(provider::of(profile.provider).login_command(&profile.home))
 }
 
 /// What the standing is judged by.

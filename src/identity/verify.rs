@@ -8,7 +8,7 @@ use super::proof::{self, Standing};
 use crate::clock::Deadline;
 use crate::contract::identity::Verification;
 use crate::env::Context;
-use crate::error::{Error, Result, code};
+use crate::error::{Error, Result};
 use crate::id::ProviderKind;
 use crate::provider::Want;
 use crate::quota::refresh::{Ask, Asker, Outcome, Outcomes, Target, refresh};
@@ -114,12 +114,9 @@ fn verdict(
     ) {
         (Some(damage), _, _) => Some(damage.clone().into()),
         (None, Standing::Proven(_), Some(conflict)) => Some(conflict.into()),
-        (None, Standing::Proven(_), None) => state.auth_broken.as_ref().map(|_| {
-            let id = &profile.id;
-            let message =
-                format!("the server no longer takes the login of profile `{id}` (auth_broken)");
-            Error::new(code::AUTH_BROKEN, message).hint(format!("agent-fleet profile status {id}"))
-        }),
+        (None, Standing::Proven(_), None) => {
+            state.auth_broken.as_ref().map(|_| proof::broken(profile))
+        }
         (None, Standing::Renew | Standing::Unproven(_) | Standing::Quarantined(_), _) => {
             standing.refusal(profile).map(Error::from)
         }
@@ -136,6 +133,7 @@ fn verdict(
         (Some(_), _, _) => standing.word(),
     };
     let refusal = refusal.map(|error| match (&standing, asked) {
+        (Standing::Renew, Some("unauthorized")) => proof::broken(profile),
         (Standing::Renew, Some(word)) => Error {
             message: format!("{} ({word})", error.message),
             ..error

@@ -105,6 +105,20 @@ impl Table<'_> {
             provider: self.provider,
             argument: argument.into(),
             reason: reason.into(),
+            allowed_by: None,
+        }
+    }
+
+    /// A refusal that a longer `worker_options` would lift.
+    fn refuse_for_now(&self, name: String, reason: impl Into<String>) -> ArgumentRefused {
+        let allowed_by = is_long_name(name.as_bytes()).then(|| {
+            let mut options = self.worker_options.to_vec();
+            options.push(name.clone());
+            options.join(",")
+        });
+        ArgumentRefused {
+            allowed_by,
+            ..self.refuse(name, reason)
         }
     }
 
@@ -170,8 +184,8 @@ impl Table<'_> {
             Verdict::Policy(reason) => match self.entry(rule.names) {
                 // The arity of a known option is a fact, not a choice.
                 Some(_) => Ok(passed(rule.arity)),
-                None => Err(self.refuse(
-                    canonical,
+                None => Err(self.refuse_for_now(
+                    canonical.to_owned(),
                     format!("{reason}; `worker_options` can allow it"),
                 )),
             },
@@ -188,7 +202,7 @@ impl Table<'_> {
     }
 
     fn unknown(&self, name: &[u8]) -> ArgumentRefused {
-        self.refuse(
+        self.refuse_for_now(
             shown(name),
             "it is not an option that workers may pass; `worker_options` can allow harmless ones",
         )
@@ -284,7 +298,9 @@ pub fn spelled(name: &str, values: &[OsString]) -> Vec<OsString> {
 #[cfg(test)]
 mod tests {
     use super::{Arity, Rule, Table, Verdict, long, shown, spelled};
+    use crate::error::Refusal as _;
     use crate::id::ProviderKind;
+    use crate::provider::ArgumentRefused;
 
     const RULES: &[Rule] = &[
         long(&["--allowed"], Arity::Flag, Verdict::Allowed),
@@ -326,6 +342,20 @@ mod tests {
         assert!(table.long(b"--add-dir").is_err());
         assert!(table.long(b"--new").is_err());
         assert!(table.letter(b'x').is_err());
+        let kept = ["--kept".to_owned()];
+        let more = Table {
+            worker_options: &kept,
+            ..table
+        };
+        let hint = |refused: ArgumentRefused| refused.hint().unwrap_or_default();
+        assert!(
+            hint(more.long(b"--add-dir").unwrap_err())
+                .ends_with(" providers.claude.worker_options --kept,--add-dir")
+        );
+        assert_eq!(
+            hint(more.long(b"--login").unwrap_err()),
+            "agent-fleet exec --help"
+        );
         assert!(table.long(b"--allowed").is_ok());
     }
 

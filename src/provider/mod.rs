@@ -163,6 +163,8 @@ pub struct ArgumentRefused {
     pub argument: String,
     /// Why, in the user's terms.
     pub reason: String,
+    /// The `worker_options` that would allow it, where a setting can.
+    pub allowed_by: Option<String>,
 }
 
 impl Refusal for ArgumentRefused {
@@ -170,10 +172,13 @@ impl Refusal for ArgumentRefused {
         code::ARGUMENT_REFUSED
     }
     fn hint(&self) -> Option<String> {
-        Some(format!(
-            "agent-fleet config get providers.{}.worker_options",
-            self.provider
-        ))
+        Some(match &self.allowed_by {
+            Some(options) => format!(
+                "agent-fleet config set providers.{}.worker_options {options}",
+                self.provider
+            ),
+            None => "agent-fleet exec --help".to_owned(),
+        })
     }
 }
 

@@ -6,14 +6,15 @@ use std::fs;
 use camino::Utf8PathBuf;
 
 use super::binary::find;
-use super::schema::SafetyPolicy;
+use super::schema::{self, SafetyPolicy};
 use super::validate::{self, DEFAULT_RESERVE, Invalid, default_slots};
-use super::{install, path, profiles};
+use super::{file, install, path, profiles};
 use crate::contract::profile::Profile;
 use crate::contract::registry::Initialised;
 use crate::env::Context;
 use crate::error::{Error, Result, code};
 use crate::id::{ProfileId, ProviderKind};
+use crate::provider;
 use crate::store::{directory, replace};
 
 /// How many profiles of each provider.
@@ -31,7 +32,7 @@ pub fn init(context: &Context, counts: &Counts) -> Result<Initialised> {
             code::ALREADY_EXISTS,
             format!("there is a registry at `{target}` already"),
         )
-        .hint("agent-fleet config list")
+        .hint(addition(context, counts).unwrap_or_else(|| "agent-fleet config list".to_owned()))
     };
     if fs::symlink_metadata(target).is_ok() {
         return Err(exists());
@@ -65,6 +66,21 @@ pub fn init(context: &Context, counts: &Counts) -> Result<Initialised> {
         profiles,
         enabled: 0,
     })
+}
+
+/// The command that adds the first profile that is wanted to the registry that is there.
+fn addition(context: &Context, counts: &Counts) -> Option<String> {
+    let (kind, _) = counts.0.iter().find(|(_, count)| **count > 0)?;
+    let source = file::read(context).ok()?;
+    let registry = file::parse(context, &source.text).ok()?.registry;
+    // One number more than there are profiles is free for certain.
+    let free = (1..=registry.profiles.len() + 1)
+        .map(|number| format!("{kind}-{number}"))
+        .find(|name| {
+            let taken = |profile: &schema::Profile| profile.id.as_str() == name;
+            !registry.profiles.iter().any(taken)
+        })?;
+    Some(format!("agent-fleet profile add {free} --provider {kind}"))
 }
 
 /// The binary of each provider to configure; `None` for the one that is this program.
@@ -106,6 +122,9 @@ fn next(
         (Some(first), _) => {
             next.push("agent-fleet project register /path/to/your/repository".to_owned());
             next.push("agent-fleet profile provision --all".to_owned());
+            if first.provider != ProviderKind::Scripted {
+                next.push(provider::of(first.provider).login_command(&first.home));
+            }
             next.push(format!("agent-fleet profile enable {}", first.id));
         }
         (None, Some((kind, _))) => {

@@ -74,7 +74,8 @@ pub fn default_pools(provider: ProviderKind, policy: SafetyPolicy) -> Vec<String
 /// Adds a profile, disabled.
 ///
 /// Fails with `already_exists` for a known id or a home that holds something, with `usage` for a home that
-/// overlaps, and the codes of [`edit::change`].
+/// overlaps, with `not_found` for a home to be taken in place that is not there, and the codes of
+/// [`edit::change`].
 pub fn add(context: &Context, addition: &Addition) -> Result<Changed<Profile>> {
     let Addition {
         id,
@@ -91,6 +92,13 @@ pub fn add(context: &Context, addition: &Addition) -> Result<Changed<Profile>> {
         let message = format!("the home `{home}` of a new profile is not empty");
         return Err(Error::new(code::ALREADY_EXISTS, message).hint(format!(
             "agent-fleet profile add {id} --provider {provider} --home {} --in-place",
+            shell::quote(home.as_str())
+        )));
+    }
+    if addition.state == Home::InPlace && !home.is_dir() {
+        let message = format!("the home `{home}` is not a directory that could hold a login");
+        return Err(Error::new(code::NOT_FOUND, message).hint(format!(
+            "agent-fleet profile add {id} --provider {provider} --home {}",
             shell::quote(home.as_str())
         )));
     }

@@ -40,7 +40,12 @@ impl Name {
         found.ok_or_else(|| {
             let names = Self::all(&ProviderKind::ALL).map(Self::text);
             let names: Vec<String> = names.collect();
-            let meant = key::nearest(names.iter().map(String::as_str), text);
+            let ends = |name: &&String| name.rsplit('.').next() == Some(text);
+            let meant = names
+                .iter()
+                .find(ends)
+                .map(String::as_str)
+                .or_else(|| key::nearest(names.iter().map(String::as_str), text));
             let more = meant.map_or_else(String::new, |name| format!("; did you mean `{name}`?"));
             let shown: String = text.chars().take(120).collect();
             Error::new(code::USAGE, format!("there is no setting `{shown}`{more}"))

@@ -16,12 +16,11 @@ impl Human for VerificationList {
 
 fn cells(row: &Verification, now: Timestamp) -> Vec<String> {
     let role = if row.verified { Role::Good } else { Role::Bad };
-    let short = |print: &String| print.get(..8).unwrap_or(print).to_owned();
     vec![
         paint(Role::Literal, row.profile.as_str()),
         row.identity_fingerprint
-            .as_ref()
-            .map_or_else(nothing, short),
+            .as_deref()
+            .map_or_else(nothing, words::fingerprint),
         paint(role, &words::plain(&row.reason)),
         row.verified_at
             .map_or_else(nothing, |at| words::ago(now, at)),

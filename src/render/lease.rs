@@ -82,14 +82,17 @@ fn table(leases: &[Lease], now: Timestamp) -> Page {
     if leases.is_empty() {
         return page;
     }
-    let running = leases
-        .iter()
-        .filter(|lease| lease.state == State::Running)
-        .count();
+    let of = |wanted: fn(&Lease) -> bool| leases.iter().filter(|lease| wanted(lease)).count();
+    let dead = of(|lease| lease.verdict == Verdict::Dead);
+    let running = of(|lease| lease.verdict != Verdict::Dead && lease.state == State::Running);
+    let gone = match dead {
+        0 => String::new(),
+        _ => format!(", {dead} dead"),
+    };
     page.gap().line(format!(
-        "{}: {running} running, {} reserved",
+        "{}: {running} running, {} reserved{gone}",
         words::count(leases.len(), "lease"),
-        leases.len() - running
+        leases.len() - running - dead
     ))
 }
 

@@ -5,6 +5,7 @@
 use anstream::adapter::strip_str;
 use anstyle::{AnsiColor, Style};
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
+use jiff::Timestamp;
 use serde_json::Value;
 
 use super::{Detail, selection, words};
@@ -128,7 +129,7 @@ impl Page {
 
     /// Adds the rows of a detail that is a list of records, such as holders or diagnostics; nothing for any
     /// other value.
-    fn records(self, name: &str, value: &Value) -> Self {
+    fn records(self, name: &str, value: &Value, now: Timestamp) -> Self {
         let Some(rows) = value.as_array() else {
             return self;
         };
@@ -140,7 +141,12 @@ impl Page {
         let columns: Vec<_> = columns.iter().map(String::as_str).collect();
         let cells = records
             .iter()
-            .map(|record| first.keys().map(|key| cell(key, record.get(key))).collect())
+            .map(|record| {
+                first
+                    .keys()
+                    .map(|key| cell(key, record.get(key), now))
+                    .collect()
+            })
             .collect();
         self.heading(&format!("{}:", name.replace('_', " ")))
             .table(&columns, cells, "")
@@ -170,13 +176,22 @@ impl Page {
 }
 
 fn column_name(key: &str) -> String {
-    key.trim_end_matches("_seconds").replace('_', " ")
+    key.trim_end_matches("_seconds")
+        .trim_start_matches("identity_")
+        .replace('_', " ")
 }
 
-fn cell(key: &str, value: Option<&Value>) -> String {
+fn cell(key: &str, value: Option<&Value>, now: Timestamp) -> String {
     match value {
         None | Some(Value::Null) => nothing(),
-        Some(Value::String(text)) => words::plain(text),
+        Some(Value::String(text)) if key.ends_with("fingerprint") => {
+            words::plain(&words::fingerprint(text))
+        }
+        Some(Value::String(text)) => match text.parse::<Timestamp>() {
+            Ok(at) if key.ends_with("_at") => words::ago(now, at),
+            _ => words::plain(text),
+        },
+        Some(Value::Bool(flag)) => if *flag { "yes" } else { "no" }.to_owned(),
         Some(value) => match value.as_u64() {
             Some(seconds) if key.ends_with("_seconds") => words::span(seconds),
             _ => value.to_string(),
@@ -195,7 +210,7 @@ fn has_numbers<'a>(cells: impl Iterator<Item = &'a String>) -> bool {
 
 /// An error for people: the sentence, the reason of each profile where there are any, when trying again
 /// may work, and what to type.
-pub(super) fn error(error: &Error, now: jiff::Timestamp, detail: Detail) -> String {
+pub(super) fn error(error: &Error, now: Timestamp, detail: Detail) -> String {
     let code = paint(Role::Faint, &format!("[{}]", error.code.name));
     let mut page = Page::new().line(format!(
         "{} {} {code}",
@@ -206,7 +221,7 @@ pub(super) fn error(error: &Error, now: jiff::Timestamp, detail: Detail) -> Stri
         page = page.below(&selection::table(&explanations, now));
     }
     for (name, value) in error.details.iter().filter(|(name, _)| *name != "explain") {
-        page = page.records(name, value);
+        page = page.records(name, value, now);
     }
     if detail == Detail::Everything {
         let facts: Vec<_> = error

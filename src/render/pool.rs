@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use super::page::{Page, Role, nothing, paint};
+use super::page::{Page, Role, paint};
 use super::{Human, profile, words};
 use crate::contract::pool::{PoolStatus, ProviderStatus};
 
@@ -16,6 +16,7 @@ impl Human for PoolStatus {
             page = page
                 .line(summary(provider, now))
                 .below(&profile::table(&provider.profiles, now));
+            page = profile::hints(page, &provider.profiles);
         }
         page
     }
@@ -32,13 +33,15 @@ fn summary(provider: &ProviderStatus, now: Timestamp) -> String {
         ),
         (false, None) => paint(Role::Bad, "unavailable"),
     };
+    let best = provider
+        .best_adjusted_headroom_percent
+        .map_or_else(String::new, |best| {
+            format!(", best {}", words::percent(best))
+        });
     format!(
-        "{}: {state}, {} eligible, best {}, {}",
+        "{}: {state}, {} eligible{best}, {}",
         paint(Role::Heading, provider.provider.name()),
         words::count(provider.eligible_profiles, "profile"),
-        provider
-            .best_adjusted_headroom_percent
-            .map_or_else(nothing, words::percent),
         words::count(provider.active_leases, "lease")
     )
 }

@@ -11,6 +11,9 @@ use crate::contract::profile::{
 use crate::id::PoolId;
 use crate::registry::schema::SafetyPolicy;
 
+/// What to type where there is no profile yet.
+const FIRST_PROFILE: &str = "agent-fleet profile add claude-1 --provider claude";
+
 impl Human for Provisioned {
     fn page(&self, _: Timestamp) -> Page {
         provisioned_page(Page::new(), self)
@@ -20,10 +23,13 @@ impl Human for Provisioned {
 
 impl Human for ProvisionedList {
     fn page(&self, _: Timestamp) -> Page {
+        if self.profiles.is_empty() {
+            return Page::new().line("no profiles yet").next(FIRST_PROFILE);
+        }
         self.profiles
             .iter()
             .fold(Page::new(), provisioned_page)
-            .next("agent-fleet profile list")
+            .next("agent-fleet profile status")
     }
 }
 
@@ -63,7 +69,7 @@ impl Human for ProfileList {
         ];
         let page = Page::new().table(&columns, rows, "no profiles yet");
         if self.profiles.is_empty() {
-            page.next("agent-fleet profile add --help")
+            page.next(FIRST_PROFILE)
         } else {
             page
         }
@@ -111,17 +117,29 @@ impl Human for ProfileStatus {
             lines.push(("drain", note(drain, now)));
         }
         lines.push(("reading", quota::reading(&self.quota)));
-        Page::new()
+        let page = Page::new()
             .fields(&lines)
             .gap()
-            .below(&quota::windows(&self.quota, now))
+            .below(&quota::windows(&self.quota, now));
+        hints(page, std::slice::from_ref(self))
     }
 }
 
 impl Human for ProfileStatusList {
     fn page(&self, now: Timestamp) -> Page {
-        table(&self.profiles, now)
+        hints(table(&self.profiles, now), &self.profiles)
     }
+}
+
+/// What to type for each profile that is enabled and cannot be used, or for any when none is enabled: one
+/// that is disabled beside others is so on purpose.
+pub(super) fn hints(page: Page, profiles: &[ProfileStatus]) -> Page {
+    let none = !profiles.iter().any(|status| status.profile.enabled);
+    profiles
+        .iter()
+        .filter(|status| none || status.profile.enabled)
+        .filter_map(|status| status.routeability.hint.as_deref())
+        .fold(page, Page::next)
 }
 
 /// One row per profile: what choosing would say of it.
@@ -203,8 +221,8 @@ fn routing(status: &ProfileStatus, now: Timestamp) -> String {
         text.push_str(", once it is enabled");
     }
     match routeability.retry_at {
-        Some(at) => format!("{text}, again {}", words::due(now, at)),
-        None => text,
+        Some(at) if at > now => format!("{text}, again {}", words::due(now, at)),
+        Some(_) | None => text,
     }
 }
 

@@ -1,5 +1,7 @@
 //! Settings, projects, pools and a new registry on a page.
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 use serde_json::Value;
 
@@ -74,23 +76,27 @@ impl Human for ProjectList {
             Self::All { providers } => providers.as_slice(),
             Self::One(projects) => std::slice::from_ref(projects),
         };
-        let rows: Vec<Vec<String>> = providers
-            .iter()
-            .flat_map(
-                |Projects {
-                     provider,
-                     trusted_projects,
-                 }| {
-                    trusted_projects
-                        .iter()
-                        .map(|path| vec![provider.to_string(), words::plain(path.as_str())])
-                },
-            )
+        let mut hosts: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+        for Projects {
+            provider,
+            trusted_projects,
+        } in providers
+        {
+            for path in trusted_projects {
+                hosts
+                    .entry(path.as_str())
+                    .or_default()
+                    .push(provider.name());
+            }
+        }
+        let empty = hosts.is_empty();
+        let rows = hosts
+            .into_iter()
+            .map(|(path, providers)| vec![words::plain(path), providers.join(", ")])
             .collect();
-        let empty = rows.is_empty();
-        let page = Page::new().table(&["provider", "project"], rows, "no projects yet");
+        let page = Page::new().table(&["project", "providers"], rows, "no projects yet");
         if empty {
-            page.next("agent-fleet project register --help")
+            page.next("agent-fleet project register /path/to/your/repository")
         } else {
             page
         }
@@ -119,7 +125,12 @@ impl Human for PoolList {
             })
             .collect();
         let columns = ["pool", "providers", "enabled", "slots", "profiles"];
-        Page::new().table(&columns, rows, "no profile is in a pool")
+        let page = Page::new().table(&columns, rows, "no profile is in a pool");
+        if self.pools.is_empty() {
+            page.next("agent-fleet profile list")
+        } else {
+            page
+        }
     }
 }
 

@@ -7,9 +7,6 @@ use super::page::{Page, Role, nothing, paint};
 use super::{Human, words};
 use crate::contract::selection::{DecisionReason, Explanation, Selection};
 
-/// Digits of a fingerprint that people see.
-const SHORT_FINGERPRINT: usize = 8;
-
 impl Human for Selection {
     fn page(&self, now: Timestamp) -> Page {
         let verb = if self.dry_run {
@@ -29,11 +26,7 @@ impl Human for Selection {
             ),
         ];
         if let Some(identity) = &self.identity {
-            let short: String = identity
-                .fingerprint
-                .chars()
-                .take(SHORT_FINGERPRINT)
-                .collect();
+            let short = words::fingerprint(&identity.fingerprint);
             fields.push((
                 "account",
                 format!(

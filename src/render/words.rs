@@ -124,6 +124,11 @@ pub fn generation(number: u64) -> String {
     )
 }
 
+/// A fingerprint as people see it: its first eight digits.
+pub fn fingerprint(whole: &str) -> String {
+    whole.chars().take(8).collect()
+}
+
 /// A share of a hundred: `82%`, or `82.5%` where the tenth says something.
 pub fn percent(share: f64) -> String {
     let tenths = (share * 10.0).round() / 10.0;

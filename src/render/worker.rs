@@ -15,10 +15,7 @@ impl Human for Which {
             ("provider", self.provider.to_string()),
             (
                 "account",
-                fingerprint
-                    .and_then(|text| text.get(..8))
-                    .unwrap_or("not proved")
-                    .to_owned(),
+                fingerprint.map_or_else(|| "not proved".to_owned(), words::fingerprint),
             ),
             ("pool", self.pool.to_string()),
             ("workspace", self.workspace.to_string()),

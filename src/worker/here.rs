@@ -81,7 +81,7 @@ fn pool(registry: &Registry, target: Option<&str>) -> Result<(PoolId, Option<Pro
         return if pools.contains(&pool) {
             Ok((pool, None))
         } else {
-            Err(none(&pools, target))
+            Err(none(registry, &pools, target))
         };
     }
     let crew = kind.and_then(|kind| {
@@ -92,18 +92,25 @@ fn pool(registry: &Registry, target: Option<&str>) -> Result<(PoolId, Option<Pro
     let mut all = pools.iter();
     match (crew, all.next(), all.next()) {
         (Some(pool), _, _) | (None, Some(pool), None) => Ok((pool.clone(), kind)),
-        _ => Err(none(&pools, target)),
+        _ => Err(none(registry, &pools, target)),
     }
 }
 
-fn none(pools: &BTreeSet<PoolId>, target: Option<&str>) -> Error {
+fn none(registry: &Registry, pools: &BTreeSet<PoolId>, target: Option<&str>) -> Error {
+    if pools.is_empty() && !registry.profiles.iter().any(|profile| profile.enabled) {
+        let message = "no profile is enabled";
+        return Error::new(code::PROFILE_DISABLED, message).hint(match registry.profiles.first() {
+            Some(profile) => format!("agent-fleet profile enable {}", profile.id),
+            None => "agent-fleet profile add claude-1 --provider claude".to_owned(),
+        });
+    }
     let names: Vec<_> = pools.iter().map(|pool| format!("`{pool}`")).collect();
     let asked = target.map_or_else(
         || "which pool is meant is not clear".to_owned(),
         |word| format!("`{word}` names no pool with an enabled profile"),
     );
     let choice = if names.is_empty() {
-        "no profile is enabled".to_owned()
+        "no other is enabled".to_owned()
     } else {
         format!("pools: {}", names.join(", "))
     };
@@ -166,6 +173,16 @@ mod tests {
                 .contains("`codex-crew`")
         );
         assert!(pool(&both, Some("day")).is_err());
+        let mut off = registry(&[("a", Claude, "night")]);
+        for profile in &mut off.profiles {
+            profile.enabled = false;
+        }
+        let refused = pool(&off, Some("night")).unwrap_err();
+        assert_eq!(refused.code, crate::error::code::PROFILE_DISABLED);
+        assert_eq!(
+            refused.hint.as_deref(),
+            Some("agent-fleet profile enable a")
+        );
         let one = registry(&[("a", Claude, "night")]);
         assert_eq!(pool(&one, None).unwrap().0.as_str(), "night");
         assert_eq!(

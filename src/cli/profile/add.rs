@@ -3,11 +3,13 @@
 use std::path::PathBuf;
 
 use super::policy::WantedArguments;
-use super::{App, Outcome, answer};
+use super::{App, Outcome, name, told};
 use crate::error::Result;
 use crate::id::{ProfileId, ProviderKind};
 use crate::registry::profiles::{self, Addition, Home};
 use crate::registry::project;
+use crate::render::page::Page;
+use crate::render::words;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct AddArguments {
@@ -43,5 +45,14 @@ pub(super) fn run(app: &App, arguments: AddArguments) -> Result<Outcome> {
         },
         wanted: arguments.wanted.into(),
     };
-    answer(app, &profiles::add(&app.context, &addition)?)
+    let changed = profiles::add(&app.context, &addition)?;
+    let profile = &changed.answer;
+    let page = Page::new()
+        .line(format!(
+            "added {}, disabled; its home is {}",
+            name(&profile.id),
+            words::plain(profile.home.as_str())
+        ))
+        .next(&format!("agent-fleet profile provision {}", profile.id));
+    told(app, &changed, page)
 }

@@ -1,6 +1,6 @@
 //! `agent-fleet profile enable|disable PROFILE`.
 
-use super::{App, Outcome, answer};
+use super::{App, Outcome, name, told};
 use crate::choose::routeability;
 use crate::clock::ROUTINE;
 use crate::error::Result;
@@ -8,6 +8,7 @@ use crate::id::ProfileId;
 use crate::provider::Want;
 use crate::quota::refresh::{Ask, Asker, Target, refresh};
 use crate::registry::{binary, profiles};
+use crate::render::page::Page;
 
 /// Proves the account once, so that what is in the way is said now and not at the first choose.
 pub(super) fn enable(app: &App, id: &ProfileId) -> Result<Outcome> {
@@ -37,11 +38,21 @@ pub(super) fn enable(app: &App, id: &ProfileId) -> Result<Outcome> {
         return Err(obstacle);
     }
     let check = |registry: &_, profile: &_| still_startable(context, registry, profile);
-    answer(app, &profiles::enable(context, id, check)?)
+    let changed = profiles::enable(context, id, check)?;
+    let mut page = Page::new().line(format!("{} takes work from now on", name(id)));
+    if let Some(pool) = changed.answer.pools.first() {
+        page = page.next(&format!("agent-fleet pool status --pool {pool}"));
+    }
+    told(app, &changed, page)
 }
 
 pub(super) fn disable(app: &App, id: &ProfileId) -> Result<Outcome> {
-    answer(app, &profiles::disable(&app.context, id)?)
+    let changed = profiles::disable(&app.context, id)?;
+    let page = Page::new().line(format!(
+        "{} takes no new work; what runs on it goes on",
+        name(id)
+    ));
+    told(app, &changed, page)
 }
 
 fn still_startable(

@@ -16,6 +16,8 @@ use crate::error::Result;
 use crate::id::ProfileId;
 use crate::registry::edit::Changed;
 use crate::registry::schema;
+use crate::render::View;
+use crate::render::page::{Page, Role, paint};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct ProfileArguments {
@@ -72,7 +74,23 @@ pub(super) fn run(app: &App, arguments: ProfileArguments) -> Result<Outcome> {
     }
 }
 
-/// The answer of a command that changed one profile.
+/// A profile's name on a page.
+fn name(id: &ProfileId) -> String {
+    paint(Role::Literal, id.as_str())
+}
+
+/// The answer of a command that changed one profile: people get the page, programs the profile.
+fn told(app: &App, changed: &Changed<schema::Profile>, page: Page) -> Result<Outcome> {
+    app.notes(&changed.notes);
+    let profile = Profile::from(&changed.answer);
+    Ok(Outcome::View(View::with_page(
+        &profile,
+        || page,
+        app.format,
+    )?))
+}
+
+/// The answer of a command that changed one profile, with all its fields.
 fn answer(app: &App, changed: &Changed<schema::Profile>) -> Result<Outcome> {
     app.notes(&changed.notes);
     app.view(&Profile::from(&changed.answer))

@@ -111,6 +111,7 @@ fn refuse(argument: &OsStr, reason: impl Into<String>) -> ArgumentRefused {
         provider: ProviderKind::Scripted,
         argument: OsString::from_vec(name).to_string_lossy().into_owned(),
         reason: reason.into(),
+        allowed_by: None,
     }
 }
 
