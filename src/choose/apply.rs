@@ -100,7 +100,7 @@ pub fn select(
             Step::Granted(granted) => {
                 let (selection, profile) = match run.selection(&survey, &granted) {
                     Ok(told) => told,
-                    Err(error) => return Err(give_back(store, granted, error)),
+                    Err(error) => return Err(give_back(store, *granted, error)),
                 };
                 let workspace = survey.workspace.clone();
                 return Ok(Selected {

@@ -286,7 +286,7 @@ mod tests {
             outcome("a", refused(code::PROFILE_DISABLED, None)),
             outcome("b", refused(code::DRAINING, None)),
         ];
-        let error = refusal(&closed, &asked(), "/w", vec![]);
+        let error = refusal(&closed, &asked(), "/w");
         assert_eq!(error.code, code::ALL_EXHAUSTED);
         assert_eq!(
             error.hint.unwrap(),
