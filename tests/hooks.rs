@@ -244,8 +244,7 @@ fn a_worker_s_own_events_move_its_session_and_reach_those_who_wait() {
     assert_eq!(told, 3);
     // A `claude` between the hook and the lease's process is a worker of nobody's, in the same environment.
     let nested = sandbox.path("bin/claude");
-    std::fs::create_dir_all(nested.parent().expect("a directory")).expect("a directory");
-    std::fs::copy("/bin/sh", &nested).expect("a copy of the shell");
+    Sandbox::copy_program("/bin/sh", &nested);
     let program = env!("CARGO_BIN_EXE_agent-fleet");
     let mut command = sandbox.command(["version"]);
     let variables: Vec<_> = command

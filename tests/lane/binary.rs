@@ -6,7 +6,7 @@ use std::path::Path;
 use rustix::fs::inotify;
 
 use crate::cli::Cli;
-use crate::lab::Plan;
+use crate::lab::{Plan, tool};
 use crate::ran::Ran;
 use crate::world::{Job, World};
 
@@ -39,7 +39,13 @@ fn choosing_does_not_open_the_provider_binary_and_launching_opens_it_once_before
     world.add(Cli::Claude, 1, 2);
     let project = world.project("project");
     let binary = world.lab.path("claude-stand-in");
-    std::fs::copy("/bin/true", &binary).expect("a native program");
+    // Copied by another process: a descriptor open for writing here could reach a child of another test.
+    let copied = tool("cp")
+        .arg("/bin/true")
+        .arg(&binary)
+        .status()
+        .expect("cp runs");
+    assert!(copied.success(), "cp failed");
     world.configure(
         "providers.claude.binary",
         binary.to_str().expect("the lab's paths are UTF-8"),

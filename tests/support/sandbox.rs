@@ -83,6 +83,21 @@ impl Sandbox {
         path
     }
 
+    /// Copies a program to a path of its own.
+    ///
+    /// By another process: a descriptor that this one had open for writing could be inherited by a child of
+    /// another test's thread for a moment, and the kernel refuses to run a file that is open for writing.
+    pub(crate) fn copy_program(from: impl AsRef<Path>, to: impl AsRef<Path>) {
+        let directory = to.as_ref().parent().expect("a program has a directory");
+        std::fs::create_dir_all(directory).expect("a directory in the sandbox");
+        let copied = Self::tool("cp")
+            .arg(from.as_ref())
+            .arg(to.as_ref())
+            .status()
+            .expect("cp runs");
+        assert!(copied.success(), "cp failed");
+    }
+
     /// Any program, for building test worlds.
     #[expect(clippy::disallowed_methods, reason = "tests start real processes")]
     pub(crate) fn tool(program: impl AsRef<OsStr>) -> Command {
