@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::process::Stdio;
 
+use agent_fleet::store::lock::{Mode, try_flock};
 use serde_json::Value;
 
 use crate::support::sandbox::{Ran, Sandbox};
@@ -290,4 +291,21 @@ fn a_read_only_state_root_can_be_looked_at_and_says_so_where_it_must_be_written(
         );
     }
     assert_eq!(world.exec("t", "say again").stdout, "again\n");
+}
+
+#[test]
+fn a_lock_that_stays_held_names_its_holder() {
+    let world = World::with(1);
+    assert_eq!(world.exec("t", "say hi").status, 0);
+    let lock = world.sandbox.path("state/locks/leases.lock");
+    let file = std::fs::File::open(lock).expect("a lock");
+    assert!(
+        try_flock(&file, Mode::Exclusive).expect("a lock"),
+        "held already"
+    );
+    let refusal = world.exec("t", "say hi").refused("lock_timeout");
+    let message = refusal["error"].as_str().expect("a sentence");
+    let own = format!("by process {}", std::process::id());
+    assert!(message.ends_with(&own), "{message}");
+    assert_eq!(typed(&world, hint(&refusal)).status, 0, "{refusal}");
 }

@@ -19,7 +19,7 @@ use fs4::{FileExt, TryLockError};
 use crate::clock::{Clock, Deadline};
 use crate::error::{Code, Error, Refusal, Result, code};
 use crate::id::{PoolId, ProfileId, ProviderKind};
-use crate::sys::{filesystem, process, shell};
+use crate::sys::{filesystem, flock, process, shell};
 
 /// Which lock; variants stand in the order in which they may be taken.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -86,8 +86,10 @@ pub enum LockError {
     Timeout {
         /// The lock file.
         path: Utf8PathBuf,
-        /// ` by …`, when its body names a holder.
+        /// ` by …`, when its body or the kernel names a holder.
         holder: String,
+        /// That process.
+        pid: Option<u32>,
     },
     /// The file system cannot be trusted with locks.
     #[error("`{path}` is on {kind}, where locks cannot be trusted")]
@@ -108,7 +110,9 @@ impl Refusal for LockError {
     }
     fn hint(&self) -> Option<String> {
         Some(match self {
-            Self::Timeout { path, .. } => format!("cat {}", shell::quote(path.as_str())),
+            // Stopped, it shows as `T`.
+            Self::Timeout { pid: Some(pid), .. } => format!("ps -o pid,stat,etime,args -p {pid}"),
+            Self::Timeout { path, .. } => format!("ls -l {}", shell::quote(path.as_str())),
             Self::Filesystem { .. } => "export AGENT_FLEET_STATE_DIR=/a/local/directory".to_owned(),
         })
     }
@@ -163,11 +167,13 @@ impl Locks {
             }
             if !deadline.pause(waited) {
                 let path = self.directory.join(name.file());
+                let pid = path.metadata().ok().and_then(|file| flock::holder(&file));
                 let holder = self
                     .holder(name)
+                    .or_else(|| pid.map(|pid| format!("process {pid}")))
                     .map(|who| format!(" by {who}"))
                     .unwrap_or_default();
-                return Err(LockError::Timeout { path, holder }.into());
+                return Err(LockError::Timeout { path, holder, pid }.into());
             }
             waited = (waited * 2).min(Duration::from_millis(10));
         }

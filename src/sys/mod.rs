@@ -5,6 +5,7 @@
 pub mod descriptor;
 pub mod exec;
 pub mod filesystem;
+pub mod flock;
 pub mod process;
 pub mod shell;
 pub mod spawn;

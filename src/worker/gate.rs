@@ -85,6 +85,7 @@ pub fn decide(
         Some(record)
             if holder_lives
                 && record.digest == seen.digest
+                && record.at <= boot.0
                 && boot.since(BootTime(record.at)) < PATIENCE =>
         {
             Decision::Wait
@@ -253,6 +254,11 @@ mod tests {
         );
         assert_eq!(
             decide(&old, Some(&record()), true, wall(), BootTime(31_000)),
+            Decision::Go
+        );
+        // One that says it will go later would be waited for until then.
+        assert_eq!(
+            decide(&old, Some(&record()), true, wall(), BootTime(999)),
             Decision::Go
         );
     }
