@@ -10,12 +10,13 @@ use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 use agent_fleet::clock::Clock;
+use agent_fleet::store::lock::{Mode, try_flock, unlock};
 use serde_json::Value;
 
 use crate::lease_storm::{Dice, span};
 use crate::support::fleet::Fleet;
 use crate::support::sandbox::{Ran, Sandbox};
-use crate::support::world::wait;
+use crate::support::world::{World, wait};
 
 const COMMANDS: usize = 64;
 const TASKS: usize = 24;
@@ -326,4 +327,40 @@ fn a_worker_in_another_pid_namespace_keeps_its_slot_thanks_to_the_witness() {
             });
         }
     }
+}
+
+#[test]
+fn a_choice_that_waited_for_maintenance_goes_by_the_registry_that_it_left() {
+    let world = World::with(1);
+    // Makes the locks.
+    assert_eq!(world.exec("before", "say hi").status, 0);
+    let lock = |name: &str| {
+        let path = world
+            .sandbox
+            .path(format!("state/locks/{name}-scripted.lock"));
+        std::fs::File::open(path).expect("a lock")
+    };
+    let (turnstile, provider) = (lock("turnstile"), lock("provider"));
+    assert!(try_flock(&provider, Mode::Exclusive).expect("a lock"));
+    let waiting = world.launch("late", "say hi");
+    // It holds the turnstile while it waits for the provider: by then it has read the registry.
+    wait("the choice to wait", || {
+        let free = try_flock(&turnstile, Mode::Exclusive).expect("a lock");
+        if free {
+            unlock(&turnstile).expect("a lock");
+        }
+        (!free).then_some(())
+    });
+    let registry = std::fs::read_to_string(world.sandbox.path("config/accounts.toml"));
+    let disabled = registry
+        .expect("the registry")
+        .replace("enabled = true", "enabled = false");
+    world.sandbox.write("config/accounts.toml", disabled);
+    unlock(&provider).expect("a lock");
+    assert_eq!(
+        waiting.wait(),
+        2,
+        "a worker was started on a disabled profile"
+    );
+    assert!(world.lease("late").is_none());
 }

@@ -27,9 +27,11 @@ use crate::lease::holder::Holder;
 
 use crate::lease::{self, Choice, Granted, Hold, LeaseStore, Occupancy, with_holders};
 use crate::quota::refresh::{Ask, refresh};
+use crate::registry::file;
 use crate::registry::project::Workspace;
 use crate::registry::schema::{Profile, Registry};
 use crate::store::lock::{Guard, Locks, Mode, Name};
+use crate::sys::filesystem::Identity;
 
 /// Who asks, for what, and where.
 #[derive(Clone, Debug)]
@@ -76,26 +78,82 @@ pub fn select(
     purpose: Purpose,
     labels: &BTreeMap<String, String>,
 ) -> Result<Selected> {
-    let registry = crate::snapshot::registry::load(context)?;
-    let hold = match purpose {
+    let deadline = context.clock.deadline(ROUTINE);
+    loop {
+        let seen = file::identity(&context.roots)?;
+        let registry = crate::snapshot::registry::load(context)?;
+        let terms = Terms {
+            purpose,
+            labels,
+            seen: &seen,
+            deadline,
+        };
+        if let Some(told) = select_by(context, store, request, &registry, &terms)? {
+            let Told {
+                granted,
+                selection,
+                profile,
+                workspace,
+            } = told;
+            return Ok(Selected {
+                granted,
+                selection,
+                registry,
+                profile,
+                workspace,
+            });
+        }
+    }
+}
+
+/// On what terms one registry is chosen by.
+struct Terms<'a> {
+    purpose: Purpose,
+    labels: &'a BTreeMap<String, String>,
+    /// The registry file before it was read.
+    seen: &'a Identity,
+    deadline: Deadline,
+}
+
+/// What [`select`] found, without the registry that it found it by.
+struct Told {
+    granted: Granted,
+    selection: Selection,
+    profile: Profile,
+    workspace: Workspace,
+}
+
+/// Chooses by one registry; `None` when it was changed before its providers' locks were held, as by the
+/// maintenance that this selection had to wait for.
+fn select_by(
+    context: &Context,
+    store: &dyn LeaseStore,
+    request: &Request,
+    registry: &Registry,
+    terms: &Terms<'_>,
+) -> Result<Option<Told>> {
+    let hold = match terms.purpose {
         Purpose::Reserve => Hold::Later(Duration::from_secs(registry.settings.lease_ttl_seconds)),
         Purpose::Bind(holder) => Hold::Now(holder),
     };
-    let mut run = Run::new(context, request, &registry);
+    let mut run = Run::new(context, request, registry, terms.deadline);
     loop {
         let guards = run.hold()?;
+        if file::identity(&context.roots)? != *terms.seen {
+            return Ok(None);
+        }
         let survey = run.survey()?;
         let wanted = run.wanted(&survey);
-        let terms = lease::Request {
+        let lease = lease::Request {
             task: request.task.clone(),
             workspace: survey.workspace.path.clone(),
             pool: Some(request.asked.pool.clone()),
             provider: request.asked.provider,
             profile: request.asked.profile.clone(),
-            labels: labels.clone(),
+            labels: terms.labels.clone(),
             hold,
         };
-        let asks = match run.grant(store, &survey, &terms, wanted)? {
+        let asks = match run.grant(store, &survey, &lease, wanted)? {
             Step::Ask(asks) => asks,
             Step::Granted(granted) => {
                 let (selection, profile) = match run.selection(&survey, &granted) {
@@ -103,13 +161,12 @@ pub fn select(
                     Err(error) => return Err(give_back(store, *granted, error)),
                 };
                 let workspace = survey.workspace.clone();
-                return Ok(Selected {
+                return Ok(Some(Told {
                     granted: *granted,
                     selection,
-                    registry,
                     profile,
                     workspace,
-                });
+                }));
             }
         };
         drop(guards);
@@ -120,7 +177,8 @@ pub fn select(
 /// What [`select`] would do now; writes nothing to the lease table.
 pub fn preview(context: &Context, store: &dyn LeaseStore, request: &Request) -> Result<Selection> {
     let registry = crate::snapshot::registry::load(context)?;
-    let mut run = Run::new(context, request, &registry);
+    let deadline = context.clock.deadline(ROUTINE);
+    let mut run = Run::new(context, request, &registry, deadline);
     loop {
         let guards = run.hold()?;
         let survey = run.survey()?;
@@ -196,11 +254,16 @@ struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
-    fn new(context: &'a Context, request: &'a Request, registry: &'a Registry) -> Self {
+    fn new(
+        context: &'a Context,
+        request: &'a Request,
+        registry: &'a Registry,
+        deadline: Deadline,
+    ) -> Self {
         Self {
             context,
             request,
-            deadline: context.clock.deadline(ROUTINE),
+            deadline,
             registry,
             fetched: BTreeSet::new(),
             renewed: BTreeSet::new(),
