@@ -5,7 +5,7 @@
 //! write may have left the same times and size. Codex rewrites its file in place, so an empty or torn file
 //! is read again three times over 50 ms before it means anything.
 
-use std::fs::{self, File, Metadata};
+use std::fs::{self, Metadata};
 use std::io::{self, Read as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::time::Duration;
@@ -17,6 +17,7 @@ use crate::id::ProviderKind;
 use crate::provider::{self, Login};
 use crate::secret::Secret;
 use crate::snapshot::profile::Proof;
+use crate::store::read;
 use crate::sys::filesystem::Identity;
 
 /// How young a tuple may be when digested, in nanoseconds, before it is digested again.
@@ -101,7 +102,7 @@ fn read(
     clock: Clock,
 ) -> io::Result<Option<Look>> {
     let at = clock.now().as_nanosecond();
-    let mut file = File::open(path)?;
+    let mut file = read::open(path)?;
     let mut bytes = Vec::new();
     file.by_ref().take(LIMIT).read_to_end(&mut bytes)?;
     let after = Identity::from(&file.metadata()?);

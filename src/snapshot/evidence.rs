@@ -8,7 +8,7 @@
 //! append to it, so it is folded once more after a minute and then deleted. Limits: nothing is synced, and
 //! a line that meets a full disk is lost.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, Read as _, Seek as _, SeekFrom};
 
 use camino::{Utf8Path, Utf8PathBuf};
@@ -224,7 +224,7 @@ pub fn append(state: &Utf8Path, provider: ProviderKind, event: &Event) -> Result
 /// skipped; a last line without its newline is left for the next read. A missing file is empty.
 pub fn read_from(path: &Utf8Path, offset: u64) -> Result<(Vec<Event>, u64)> {
     let failed = |error: &io::Error| Error::io("read", path, error);
-    let mut file = match File::open(path) {
+    let mut file = match read::open(path) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok((Vec::new(), 0)),
         Err(error) => return Err(failed(&error)),
@@ -236,10 +236,12 @@ pub fn read_from(path: &Utf8Path, offset: u64) -> Result<(Vec<Event>, u64)> {
     file.seek(SeekFrom::Start(offset))
         .and_then(|_| file.take(READ_LIMIT).read_to_end(&mut bytes))
         .map_err(|error| failed(&error))?;
-    let whole = bytes
-        .iter()
-        .rposition(|byte| *byte == b'\n')
-        .map_or(0, |at| at + 1);
+    let whole = match bytes.iter().rposition(|byte| *byte == b'\n') {
+        Some(at) => at + 1,
+        // No line is that long: waiting for its end would keep all later ones from being read.
+        None if bytes.len() as u64 == READ_LIMIT => bytes.len(),
+        None => 0,
+    };
     let events = bytes
         .get(..whole)
         .unwrap_or_default()

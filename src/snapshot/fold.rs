@@ -67,22 +67,27 @@ pub fn advance(
     folded: u64,
     each: &mut dyn FnMut(&Event),
 ) -> Result<u64> {
-    let mut take = |events: &[Event]| -> Result<()> {
-        for event in events {
-            session::apply(state, provider, event)?;
-            each(event);
+    let mut take = |path: &Utf8Path, mut offset: u64| -> Result<u64> {
+        loop {
+            let (events, end) = evidence::read_from(path, offset)?;
+            for event in &events {
+                session::apply(state, provider, event)?;
+                each(event);
+            }
+            if end == offset {
+                return Ok(end);
+            }
+            offset = end;
         }
-        Ok(())
     };
     for old in evidence::rotated(state, provider) {
         if clock.now().as_second().saturating_sub(old.since) >= LINGER {
-            take(&evidence::read_from(&old.path, old.offset)?.0)?;
+            take(&old.path, old.offset)?;
             directory::remove_file(&old.path)?;
         }
     }
     let path = evidence::path(state, provider);
-    let (events, end) = evidence::read_from(&path, folded)?;
-    take(&events)?;
+    let end = take(&path, folded)?;
     if end < evidence::ROTATE_AT {
         return Ok(end);
     }
@@ -100,6 +105,7 @@ mod tests {
     use crate::snapshot::evidence::{self, ROTATE_AT, append};
     use crate::snapshot::session;
     use camino::Utf8Path;
+    use std::io::Write as _;
 
     fn fold(state: &Utf8Path, clock: &Clock, folded: u64) -> (u64, Vec<u64>) {
         let mut seen = Vec::new();
@@ -157,5 +163,23 @@ mod tests {
                 .unwrap()
                 .is_some()
         );
+    }
+
+    #[test]
+    fn what_follows_a_line_that_never_ends_is_folded() {
+        let directory = tempfile::tempdir().unwrap();
+        let state = Utf8Path::from_path(directory.path()).unwrap();
+        let clock = Clock::real();
+        append(state, Codex, &event("a", Stop, 1, 1)).unwrap();
+        let file = evidence::path(state, Codex);
+        let mut garbage = std::fs::OpenOptions::new()
+            .append(true)
+            .open(&file)
+            .unwrap();
+        for _ in 0..20 {
+            garbage.write_all(&vec![b'x'; 1 << 20]).unwrap();
+        }
+        append(state, Codex, &event("a", SessionStart, 1, 2)).unwrap();
+        assert_eq!(fold(state, &clock, 0).1, [1, 2]);
     }
 }
