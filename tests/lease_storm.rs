@@ -2,7 +2,8 @@
 //!
 //! The truth is kept by `flock`s that each worker takes on files of its own while it believes to hold a lease:
 //! one per task, one per slot of a profile. A task's lock that is taken already means two owners; no free
-//! slot's lock means a profile over its cap. `AGENT_FLEET_STORM_SECONDS=30 cargo test storm` runs it longer.
+//! slot's lock means a profile over its cap. `AGENT_FLEET_STORM_SECONDS=30 cargo test --features
+//! test-fakes storm` runs it longer.
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};

@@ -132,3 +132,27 @@ fn a_state_root_on_a_network_file_system_is_refused_by_name_and_nothing_is_lease
     world.sandbox.set("AGENT_FLEET_TEST_FILESYSTEM", "");
     assert_eq!(world.lease("anything"), None);
 }
+
+#[test]
+fn a_clock_that_was_set_back_is_seen_through() {
+    let mut world = World::with(1);
+    let asked = world.requests("usage").len();
+    world.sandbox.set("AGENT_FLEET_TEST_NOW", "-90000");
+    for task in ["a", "b"] {
+        let project = world.project.to_str().expect("UTF-8").to_owned();
+        let line = [
+            "choose",
+            "--dry-run",
+            "--pool",
+            POOL,
+            "--task",
+            task,
+            "--workspace",
+            &project,
+        ];
+        let chosen = world.command(&line);
+        assert_eq!(chosen["quota_fresh"], true, "{chosen}");
+    }
+    let more = world.requests("usage").len() - asked;
+    assert_eq!(more, 1, "the reading from ahead is replaced, once");
+}

@@ -3,7 +3,8 @@
 //!
 //! The worker is the stand-in provider with a prompt of `truth …`: it takes a lock of its own for its task
 //! and for a slot of its profile, and notes where that fails. Killed, it lets them go before the witness,
-//! since the kernel closes descriptors in order. `AGENT_FLEET_STORM_SECONDS=30 cargo test storm` runs it longer.
+//! since the kernel closes descriptors in order. `AGENT_FLEET_STORM_SECONDS=30 cargo test --features
+//! test-fakes storm` runs it longer.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};

@@ -18,6 +18,7 @@ use crate::identity::{
 };
 use crate::provider::Want;
 use crate::quota::headroom::{self, Question, Status, Worth};
+use crate::quota::poll;
 use crate::quota::refresh::{Ask, Asker, Target};
 use crate::registry::schema::{Profile, QuotaReader, Registry};
 use crate::snapshot::fold;
@@ -42,6 +43,8 @@ pub(super) struct Known {
     pub(super) obstacle: Option<Error>,
     /// What its reading is worth.
     pub(super) worth: Worth,
+    /// When its account may be asked again, if not now.
+    next_poll: Option<Timestamp>,
 }
 
 impl Accounts {
@@ -109,6 +112,7 @@ impl Accounts {
         };
         let worth = headroom::worth(&state, &question(registry, profile, &state, now));
         Known {
+            next_poll: poll::next_at(&state.poll, now),
             state,
             obstacle,
             worth,
@@ -120,7 +124,7 @@ impl Known {
     /// The facts that decide about the profile.
     pub(super) fn facts<'b>(&'b self, profile: &'b Profile, trusted: bool) -> Facts<'b> {
         let headroom = self.worth.headroom.unwrap_or(0.0);
-        let retry_at = self.state.poll.next_at;
+        let retry_at = self.next_poll;
         let quota = match self.worth.status {
             Status::Fresh => Quota::Fresh { headroom },
             Status::Presumed => Quota::Presumed {

@@ -10,6 +10,7 @@
 
 use jiff::Timestamp;
 
+use super::poll;
 use super::window::{Reading, Window};
 use crate::snapshot::profile::{Poll, ProfileState};
 
@@ -144,10 +145,11 @@ pub fn worth(state: &ProfileState, question: &Question<'_>) -> Worth {
     let any_reset = gating.iter().any(|window| has_reset(window, now));
     let all_reset = gating.iter().all(|window| has_reset(window, now));
     let unused = question.last_used.is_none_or(|used| used <= reading.at);
-    let (status, reason) = if age <= question.fresh_seconds && !any_reset {
+    let young = age <= question.fresh_seconds && !poll::is_ahead(reading.at, now);
+    let (status, reason) = if young && !any_reset {
         (Status::Fresh, None)
     } else {
-        let cannot_be_worse = all_reset || unused || age <= question.fresh_seconds;
+        let cannot_be_worse = all_reset || unused || young;
         match block {
             Some(block) if cannot_be_worse => (Status::Presumed, Some(block)),
             Some(block) => (Status::Stale, Some(block)),
@@ -174,7 +176,7 @@ fn renewal_block<'a>(poll: &'a Poll, question: &Question<'_>) -> Option<&'a str>
     match poll.reason.as_deref() {
         // The token stays expired until a worker's CLI renews it, however long that takes.
         Some("token_expired") => Some("token_expired"),
-        reason if poll.next_at.is_some_and(|at| at > question.now) => {
+        reason if poll::next_at(poll, question.now).is_some() => {
             Some(reason.unwrap_or("recently_measured"))
         }
         _ => None,

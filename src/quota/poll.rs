@@ -31,11 +31,26 @@ pub fn reason(error: &FetchError) -> &'static str {
     }
 }
 
+/// How far two commands that began at one time may be apart when they write it down.
+const SKEW: SignedDuration = SignedDuration::from_mins(1);
+
+/// Whether a time that was written down lies ahead: the wall clock has been set back since. What counts from
+/// such a time would hold until the clock is there again.
+pub fn is_ahead(then: Timestamp, now: Timestamp) -> bool {
+    then.duration_since(now) > SKEW
+}
+
+/// When the account may be asked again, if that is later than now.
+pub fn next_at(poll: &Poll, now: Timestamp) -> Option<Timestamp> {
+    let set_back = poll.last_at.is_some_and(|at| is_ahead(at, now));
+    poll.next_at.filter(|at| *at > now && !set_back)
+}
+
 /// Whether a fetch with the login of this digest may be made now.
 pub fn is_due(poll: &Poll, digest: Option<&str>, now: Timestamp) -> bool {
     // Another login is another token, and proving it cannot wait for the old one's penalty.
     let same_login = poll.digest.as_deref() == digest;
-    !same_login || poll.next_at.is_none_or(|at| at <= now)
+    !same_login || next_at(poll, now).is_none()
 }
 
 /// What to remember after a fetch.
@@ -80,7 +95,7 @@ fn doubled(first: SignedDuration, failures: u32) -> SignedDuration {
 
 #[cfg(test)]
 mod tests {
-    use super::{INTERVAL, after, is_due};
+    use super::{INTERVAL, after, is_due, next_at};
     use crate::provider::FetchError;
     use crate::snapshot::profile::Poll;
     use jiff::{SignedDuration, Timestamp};
@@ -112,6 +127,22 @@ mod tests {
             start() + INTERVAL - SignedDuration::from_secs(1)
         ));
         assert!(is_due(&poll, Some("d"), start() + INTERVAL));
+    }
+
+    #[test]
+    fn a_clock_that_was_set_back_keeps_nobody_from_asking() {
+        let poll = after(&Poll::default(), None, Ok(()), start());
+        let back = start() - SignedDuration::from_hours(5);
+        assert!(is_due(&poll, None, back));
+        // Commands that began a moment apart do not disagree about it.
+        let earlier = start() - SignedDuration::from_secs(8);
+        assert!(!is_due(&poll, None, earlier));
+        assert_eq!(next_at(&poll, earlier), poll.next_at);
+        assert_eq!(
+            next_at(&poll, start() + INTERVAL),
+            None,
+            "a time that is over"
+        );
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 
 use super::headroom::{self, Question, Status, Worth};
+use super::poll;
 use super::refresh::{Ask, Asker, Target, refresh};
 use crate::clock::Deadline;
 use crate::contract::quota::{Quota, Window};
@@ -168,7 +169,7 @@ pub fn row(
         verification_age_seconds: proof.map(|proof| headroom::age_seconds(proof.at, now)),
         refreshed_at: reading.map(|reading| reading.at),
         source: reading.map(|reading| reading.source.clone()),
-        next_poll_at: state.poll.next_at.filter(|at| *at > now),
+        next_poll_at: poll::next_at(&state.poll, now),
         windows: reading
             .into_iter()
             .flat_map(|reading| &reading.windows)

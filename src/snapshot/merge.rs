@@ -8,6 +8,7 @@ use jiff::Timestamp;
 
 use super::profile::{Note, Pinned, ProfileState, Proof};
 use crate::identity::fingerprint::Fingerprint;
+use crate::quota::poll::is_ahead;
 use crate::quota::window::Reading;
 
 /// What a renewed proof meant.
@@ -90,9 +91,11 @@ pub fn read(state: &mut ProfileState, mut reading: Reading, extent: Extent) -> b
         .proof
         .as_ref()
         .is_some_and(|proof| proof.fingerprint.whole == reading.fingerprint);
-    let before = state
-        .reading
-        .take_if(|old| old.fingerprint != reading.fingerprint || old.at <= reading.at);
+    let before = state.reading.take_if(|old| {
+        // A whole reading was just fetched: one from far ahead is from before the clock was set back.
+        let set_back = extent == Extent::Whole && is_ahead(old.at, reading.at);
+        old.fingerprint != reading.fingerprint || old.at <= reading.at || set_back
+    });
     if !ours || state.reading.is_some() {
         state.reading = state.reading.take().or(before);
         return false;
