@@ -15,7 +15,7 @@ pub(crate) mod http;
 pub mod scripted;
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use jiff::Timestamp;
@@ -329,4 +329,8 @@ pub trait Provider: Sync + std::fmt::Debug {
 
     /// The transcript of a conversation in this home, if it exists.
     fn transcript(&self, home: &Utf8Path, workspace: &Utf8Path, session: &str) -> Option<PathBuf>;
+
+    /// The windows that a transcript's last turn failed on, with the resets that the server stated; none
+    /// when it did not fail, failed on something else, or no reset was stated.
+    fn used_up(&self, transcript: &Path) -> Vec<Window>;
 }

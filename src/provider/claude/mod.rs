@@ -14,7 +14,7 @@ pub mod overrides;
 pub(crate) mod usage;
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use camino::Utf8Path;
 
@@ -27,6 +27,7 @@ use crate::clock::Deadline;
 use crate::env::Context;
 use crate::error::Result;
 use crate::id::ProviderKind;
+use crate::quota::window::Window;
 use crate::registry::schema::ProviderSettings;
 use crate::sys::shell;
 
@@ -143,5 +144,9 @@ impl Provider for Claude {
 
     fn transcript(&self, home: &Utf8Path, workspace: &Utf8Path, session: &str) -> Option<PathBuf> {
         conversation::path(home, workspace, session)
+    }
+
+    fn used_up(&self, transcript: &Path) -> Vec<Window> {
+        conversation::used_up(transcript)
     }
 }

@@ -13,7 +13,7 @@ pub mod trust;
 pub mod usage;
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use camino::Utf8Path;
 
@@ -26,6 +26,7 @@ use crate::clock::Deadline;
 use crate::env::Context;
 use crate::error::Result;
 use crate::id::ProviderKind;
+use crate::quota::window::Window;
 use crate::registry::schema::ProviderSettings;
 use crate::sys::shell;
 
@@ -142,5 +143,9 @@ impl Provider for Codex {
 
     fn transcript(&self, home: &Utf8Path, _: &Utf8Path, session: &str) -> Option<PathBuf> {
         conversation::path(home, session)
+    }
+
+    fn used_up(&self, transcript: &Path) -> Vec<Window> {
+        conversation::used_up(transcript)
     }
 }

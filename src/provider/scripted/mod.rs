@@ -17,7 +17,7 @@ mod script;
 mod server;
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use camino::Utf8Path;
 
@@ -30,6 +30,7 @@ use crate::clock::Deadline;
 use crate::env::Context;
 use crate::error::Result;
 use crate::id::ProviderKind;
+use crate::quota::window::Window;
 use crate::registry::schema::ProviderSettings;
 use crate::sys::shell;
 
@@ -136,5 +137,10 @@ impl Provider for Scripted {
 
     fn transcript(&self, home: &Utf8Path, _: &Utf8Path, session: &str) -> Option<PathBuf> {
         home::transcript_path(home, session).filter(|path| path.is_file())
+    }
+
+    /// The agent waits for its hooks, and tells them the windows itself.
+    fn used_up(&self, _: &Path) -> Vec<Window> {
+        Vec::new()
     }
 }
