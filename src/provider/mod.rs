@@ -219,6 +219,8 @@ pub struct LaunchFacts {
 pub struct Override {
     /// Where: a path, and the key in it.
     pub source: String,
+    /// The file alone, to be edited.
+    pub file: Utf8PathBuf,
 }
 
 /// Why a home cannot take workers.
