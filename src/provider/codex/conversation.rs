@@ -74,7 +74,8 @@ pub fn used_up(transcript: &Path) -> Vec<Window> {
         let mut events = lines
             .iter()
             .rev()
-            .filter_map(|line| (line["type"] == "event_msg").then(|| &line["payload"]));
+            .filter(|line| line["type"] == "event_msg")
+            .map(|line| &line["payload"]);
         events.find(|payload| payload["type"] == wanted)
     };
     let failed = last("task_complete")
