@@ -288,6 +288,12 @@ pub trait Provider: Sync + std::fmt::Debug {
     /// The provider's own command by which a person logs in to this home.
     fn login_command(&self, home: &Utf8Path) -> String;
 
+    /// What a person types so that a login whose access token ran out can be asked about again: a command of
+    /// the provider's CLI that refreshes it, where there is one that does nothing else, or a new login.
+    fn renew_command(&self, home: &Utf8Path) -> String {
+        self.login_command(home)
+    }
+
     /// Reads a credential file's bytes.
     fn parse_login(&self, bytes: &[u8]) -> Result<Login, LoginError>;
 

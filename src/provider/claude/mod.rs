@@ -93,6 +93,15 @@ impl Provider for Claude {
         )
     }
 
+    /// Claude refreshes a token that ran out before it answers (run with 2.1.332).
+    fn renew_command(&self, home: &Utf8Path) -> String {
+        format!(
+            "env {}={} claude auth status",
+            self.home_variable(),
+            shell::quote(home.as_str())
+        )
+    }
+
     fn parse_login(&self, bytes: &[u8]) -> Result<Login, LoginError> {
         login::parse(bytes)
     }
