@@ -140,7 +140,9 @@ impl Standing {
                 _ if !profile.home.exists() => {
                     format!("agent-fleet profile provision {}", profile.id)
                 }
-                Self::Unproven(Unproven::TokenExpired) => provider.renew_command(&profile.home),
+                Self::Unproven(Unproven::TokenExpired) => {
+                    provider.renew_command(Some(&profile.home))
+                }
                 Self::Unproven(_) | Self::Proven(_) | Self::Renew | Self::Quarantined(_) => {
                     provider.login_command(&profile.home)
                 }

@@ -290,9 +290,8 @@ pub trait Provider: Sync + std::fmt::Debug {
 
     /// What a person types so that a login whose access token ran out can be asked about again: a command of
     /// the provider's CLI that refreshes it, where there is one that does nothing else, or a new login.
-    fn renew_command(&self, home: &Utf8Path) -> String {
-        self.login_command(home)
-    }
+    /// `None` is the CLI's own default home, whose name on macOS must not be spelt out.
+    fn renew_command(&self, home: Option<&Utf8Path>) -> String;
 
     /// Reads a credential file's bytes.
     fn parse_login(&self, bytes: &[u8]) -> Result<Login, LoginError>;

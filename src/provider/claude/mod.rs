@@ -94,12 +94,16 @@ impl Provider for Claude {
     }
 
     /// Claude refreshes a token that ran out before it answers (run with 2.1.332).
-    fn renew_command(&self, home: &Utf8Path) -> String {
-        format!(
-            "env {}={} claude auth status",
-            self.home_variable(),
-            shell::quote(home.as_str())
-        )
+    fn renew_command(&self, home: Option<&Utf8Path>) -> String {
+        let command = "claude auth status";
+        match home {
+            Some(home) => format!(
+                "env {}={} {command}",
+                self.home_variable(),
+                shell::quote(home.as_str())
+            ),
+            None => command.to_owned(),
+        }
     }
 
     fn parse_login(&self, bytes: &[u8]) -> Result<Login, LoginError> {

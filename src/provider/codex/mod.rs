@@ -87,6 +87,13 @@ impl Provider for Codex {
         )
     }
 
+    fn renew_command(&self, home: Option<&Utf8Path>) -> String {
+        match home {
+            Some(home) => self.login_command(home),
+            None => "codex login --device-auth".to_owned(),
+        }
+    }
+
     fn parse_login(&self, bytes: &[u8]) -> Result<Login, LoginError> {
         login::parse(bytes)
     }

@@ -73,6 +73,13 @@ impl Provider for Scripted {
         )
     }
 
+    fn renew_command(&self, home: Option<&Utf8Path>) -> String {
+        match home {
+            Some(home) => self.login_command(home),
+            None => self.login_command(Utf8Path::new(self.default_home())),
+        }
+    }
+
     fn parse_login(&self, bytes: &[u8]) -> Result<Login, LoginError> {
         login::parse(bytes)
     }
