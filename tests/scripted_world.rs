@@ -65,6 +65,8 @@ fn a_project_or_a_caller_that_carries_a_token_cannot_move_a_worker() {
         .sandbox
         .write("project/.scripted/settings.json", planted);
     let refused = world.exec("b", "say hi").refused("auth_override");
+    let hint = refused["hint"].as_str().expect("a hint");
+    assert!(hint.starts_with("${EDITOR:-vi} /"), "{hint}");
     assert!(!refused.to_string().contains(&token), "a token in an error");
     assert_eq!(world.requests("turn"), ["one ok"]);
 }

@@ -107,7 +107,7 @@ impl Accounts {
                 Some(broken(context, registry, profile, &state))
             }
             (None, _) if state.proof.is_none() => unproven(context, registry, profile, &state),
-            (None, Some(overlap)) => Some(conflict(profile, overlap)),
+            (None, Some(overlap)) => Some(conflict(registry, profile, overlap)),
             (None, None) => None,
         };
         let worth = headroom::worth(&state, &question(registry, profile, &state, now));
@@ -217,13 +217,8 @@ fn broken(
     }
 }
 
-fn conflict(profile: &Profile, overlap: &Overlap) -> Error {
-    let conflict = Conflict {
-        profile: profile.id.to_string(),
-        provider: profile.provider,
-        overlap: overlap.clone(),
-    };
-    conflict.into()
+fn conflict(registry: &Registry, profile: &Profile, overlap: &Overlap) -> Error {
+    Conflict::of(registry, profile, overlap.clone()).into()
 }
 
 fn question<'q>(

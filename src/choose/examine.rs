@@ -10,6 +10,7 @@ use crate::provider::{self, HomePlan, Override, Want};
 use crate::quota::refresh::{Ask, Target};
 use crate::registry::schema::{Profile, Registry};
 use crate::snapshot::profile::ProfileState;
+use crate::sys::shell;
 
 /// What a look at the profile that would win showed.
 #[derive(Debug)]
@@ -68,7 +69,10 @@ pub fn overridden(profile: &Profile, found: &Override) -> Error {
         found.source, profile.id
     );
     Error::new(code::AUTH_OVERRIDE, message)
-        .hint(format!("agent-fleet profile status {}", profile.id))
+        .hint(format!(
+            "${{EDITOR:-vi}} {}",
+            shell::quote(found.file.as_str())
+        ))
         .detail("source", found.source.clone())
 }
 

@@ -9,6 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::fingerprint::Fingerprint;
 use crate::error::{Code, Refusal, code};
 use crate::id::ProviderKind;
+use crate::provider;
+use crate::registry::schema::{Anchor, Profile, Registry};
 
 /// What is known of an anchor.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -68,6 +70,33 @@ pub struct Conflict {
     pub provider: ProviderKind,
     /// With whom.
     pub overlap: Overlap,
+    /// The command by which a person logs in to its home.
+    pub login: String,
+    /// The command by which a person refreshes the base login.
+    pub renew_base: String,
+}
+
+impl Conflict {
+    /// The conflict of a profile.
+    pub fn of(registry: &Registry, profile: &Profile, overlap: Overlap) -> Self {
+        let provider = provider::of(profile.provider);
+        let base = match registry
+            .provider(profile.provider)
+            .map(|settings| &settings.base_home)
+        {
+            Ok(Anchor::At(home)) if !home.ends_with(provider.default_home()) => {
+                Some(home.as_path())
+            }
+            Ok(Anchor::At(_) | Anchor::Off) | Err(_) => None,
+        };
+        Self {
+            profile: profile.id.to_string(),
+            provider: profile.provider,
+            overlap,
+            login: provider.login_command(&profile.home),
+            renew_base: provider.renew_command(base),
+        }
+    }
 }
 
 fn sentence(profile: &str, provider: ProviderKind, overlap: &Overlap) -> String {
@@ -104,8 +133,10 @@ impl Refusal for Conflict {
             profile, provider, ..
         } = self;
         Some(match &self.overlap {
-            Overlap::Duplicate(_) => format!("agent-fleet profile remove {profile}"),
-            Overlap::Base | Overlap::Desktop => format!("agent-fleet profile disable {profile}"),
+            // Each home wants an account of its own.
+            Overlap::Duplicate(_) | Overlap::Base | Overlap::Desktop => self.login.clone(),
+            Overlap::BaseUnverified("unproven") => format!("agent-fleet profile verify {profile}"),
+            Overlap::BaseUnverified("token_expired") => self.renew_base.clone(),
             Overlap::BaseUnverified(_) => {
                 format!("agent-fleet config set providers.{provider}.base_home false")
             }
@@ -176,7 +207,7 @@ fn sharers<'a>(profiles: &[(&str, &'a Fingerprint)]) -> BTreeMap<(u8, &'a str), 
 #[cfg(test)]
 mod tests {
     use super::{AnchorIdentity, Anchors, Conflict, Overlap, find};
-    use crate::error::Error;
+    use crate::error::{Error, Refusal as _};
     use crate::id::ProviderKind::Claude;
     use crate::identity::fingerprint::{Account, Fingerprint, Key};
 
@@ -251,11 +282,7 @@ mod tests {
             Overlap::DesktopUnverified("missing"),
         ] {
             let name = overlap.code().name;
-            let error = Error::from(Conflict {
-                profile: "x".to_owned(),
-                provider: Claude,
-                overlap,
-            });
+            let error = Error::from(conflict(overlap));
             assert!(
                 error.message.contains("duplicate_provider_identity"),
                 "{error}"
@@ -263,5 +290,27 @@ mod tests {
             assert!(error.message.contains(name), "{error} does not say {name}");
             assert!(error.hint.is_some());
         }
+    }
+
+    fn conflict(overlap: Overlap) -> Conflict {
+        Conflict {
+            profile: "x".to_owned(),
+            provider: Claude,
+            overlap,
+            login: "the login command".to_owned(),
+            renew_base: "the base command".to_owned(),
+        }
+    }
+
+    #[test]
+    fn a_protection_is_switched_off_only_where_nothing_else_helps() {
+        let hint = |overlap| conflict(overlap).hint().unwrap();
+        assert_eq!(hint(Overlap::Base), "the login command");
+        assert_eq!(
+            hint(Overlap::BaseUnverified("token_expired")),
+            "the base command"
+        );
+        assert!(hint(Overlap::BaseUnverified("unproven")).contains("profile verify x"));
+        assert!(hint(Overlap::BaseUnverified("no_login")).ends_with("base_home false"));
     }
 }

@@ -90,7 +90,9 @@ impl Unproven {
             }
             Self::CredentialUnreadable => "its credential file cannot be read",
             Self::CredentialUnparsable => "its credential file is not in the provider's format",
-            Self::TokenExpired => "its login changed and its access token has expired since",
+            Self::TokenExpired => {
+                "its access token ran out before the server was asked whose login it is"
+            }
             Self::ApiKey => "its home holds an API key, which is paid per token",
             Self::NotEnrolled => "its stored credential was never proved",
         }
@@ -134,10 +136,16 @@ impl Standing {
             clause,
             credential: profile.home.join(provider.credential_file()).into_string(),
             // Codex refuses to log in to a home that does not exist.
-            login: if profile.home.exists() {
-                provider.login_command(&profile.home)
-            } else {
-                format!("agent-fleet profile provision {}", profile.id)
+            login: match self {
+                _ if !profile.home.exists() => {
+                    format!("agent-fleet profile provision {}", profile.id)
+                }
+                Self::Unproven(Unproven::TokenExpired) => {
+                    provider.renew_command(Some(&profile.home))
+                }
+                Self::Unproven(_) | Self::Proven(_) | Self::Renew | Self::Quarantined(_) => {
+                    provider.login_command(&profile.home)
+                }
             },
         })
     }
@@ -274,11 +282,12 @@ pub fn check(
 #[cfg(test)]
 mod tests {
     use super::{Facts, Standing, Unproven, judge};
+    use crate::error::Refusal as _;
     use crate::id::ProviderKind::Claude;
     use crate::identity::credential::{Look, Seen};
     use crate::identity::fingerprint::{Account, Fingerprint, Key};
     use crate::provider::{Login, LoginKind};
-    use crate::registry::schema::QuotaReader;
+    use crate::registry::schema::{Credential, Profile, QuotaReader, SafetyPolicy};
     use crate::secret::Secret;
     use crate::snapshot::profile::{Binding, Note, Pinned, ProfileState, Proof};
     use crate::sys::filesystem::Identity;
@@ -430,5 +439,47 @@ mod tests {
         });
         let standing = decide(&state, &Seen::Missing, &QuotaReader::Builtin);
         assert!(matches!(standing, Standing::Quarantined(_)));
+    }
+
+    #[test]
+    fn each_missing_proof_says_what_a_person_types() {
+        let directory = tempfile::tempdir().unwrap();
+        let home = camino::Utf8Path::from_path(directory.path()).unwrap();
+        let profile = |home: &camino::Utf8Path| Profile {
+            id: "claude-1".parse().unwrap(),
+            provider: Claude,
+            home: home.to_owned(),
+            pools: Vec::new(),
+            enabled: true,
+            credential: Credential::Home,
+            max_concurrent: 1,
+            reserve_percent: 0.0,
+            weight: 1,
+            safety_policy: SafetyPolicy::Worker,
+            allow_overage: false,
+        };
+        let hint = |standing: Standing, home: &camino::Utf8Path| {
+            let refusal = standing.refusal(&profile(home)).unwrap();
+            refusal.hint().unwrap()
+        };
+        let unproven = Standing::Unproven;
+        let in_home = |words: &str| format!("env CLAUDE_CONFIG_DIR={home} claude {words}");
+        assert_eq!(
+            hint(unproven(Unproven::NoLogin), home),
+            in_home("auth login")
+        );
+        assert_eq!(
+            hint(unproven(Unproven::TokenExpired), home),
+            in_home("auth status"),
+            "a token that ran out is no lost login"
+        );
+        assert_eq!(
+            hint(unproven(Unproven::NoLogin), &home.join("missing")),
+            "agent-fleet profile provision claude-1"
+        );
+        assert_eq!(
+            hint(Standing::Renew, home),
+            "agent-fleet profile verify claude-1"
+        );
     }
 }

@@ -25,6 +25,26 @@ pub struct Verdict {
     pub refusal: Option<Error>,
 }
 
+const IDENTITY: Want = Want {
+    identity: true,
+    usage: false,
+};
+
+/// The question about a base login, when it has to be asked before a profile can be told from it.
+pub fn about_base<'a>(
+    context: &Context,
+    registry: &Registry,
+    kind: ProviderKind,
+) -> Result<Option<Ask<'a>>> {
+    let known = provider::load(context, kind)?;
+    let standing = anchor::look(context, registry.provider(kind)?, &known)?;
+    Ok(standing.renew_base.then_some(Ask {
+        target: Target::Base(kind),
+        want: IDENTITY,
+        asker: Asker::Program,
+    }))
+}
+
 /// Proves these profiles anew, and the base logins that need it; reports in the order given.
 pub fn verify(
     context: &Context,
@@ -32,10 +52,6 @@ pub fn verify(
     profiles: &[&Profile],
     deadline: &Deadline,
 ) -> Result<Vec<Verdict>> {
-    const IDENTITY: Want = Want {
-        identity: true,
-        usage: false,
-    };
     let kinds: BTreeSet<ProviderKind> = profiles.iter().map(|profile| profile.provider).collect();
     let mut asks: Vec<Ask<'_>> = profiles
         .iter()
@@ -46,14 +62,7 @@ pub fn verify(
         })
         .collect();
     for kind in &kinds {
-        let known = provider::load(context, *kind)?;
-        if anchor::look(context, registry.provider(*kind)?, &known)?.renew_base {
-            asks.push(Ask {
-                target: Target::Base(*kind),
-                want: IDENTITY,
-                asker: Asker::Program,
-            });
-        }
+        asks.extend(about_base(context, registry, *kind)?);
     }
     let outcomes = refresh(context, registry, &asks, deadline)?;
     let mut conflicts = BTreeMap::new();
@@ -74,11 +83,9 @@ pub fn verify(
     profiles
         .iter()
         .map(|profile| {
-            let conflict = conflicts.get(profile.id.as_str()).map(|overlap| Conflict {
-                profile: profile.id.as_str().to_owned(),
-                provider: profile.provider,
-                overlap: overlap.clone(),
-            });
+            let conflict = conflicts
+                .get(profile.id.as_str())
+                .map(|overlap| Conflict::of(registry, profile, overlap.clone()));
             verdict(
                 context,
                 registry,

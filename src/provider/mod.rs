@@ -15,7 +15,7 @@ pub(crate) mod http;
 pub mod scripted;
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use jiff::Timestamp;
@@ -219,6 +219,8 @@ pub struct LaunchFacts {
 pub struct Override {
     /// Where: a path, and the key in it.
     pub source: String,
+    /// The file alone, to be edited.
+    pub file: Utf8PathBuf,
 }
 
 /// Why a home cannot take workers.
@@ -286,6 +288,11 @@ pub trait Provider: Sync + std::fmt::Debug {
     /// The provider's own command by which a person logs in to this home.
     fn login_command(&self, home: &Utf8Path) -> String;
 
+    /// What a person types so that a login whose access token ran out can be asked about again: a command of
+    /// the provider's CLI that refreshes it, where there is one that does nothing else, or a new login.
+    /// `None` is the CLI's own default home, whose name on macOS must not be spelt out.
+    fn renew_command(&self, home: Option<&Utf8Path>) -> String;
+
     /// Reads a credential file's bytes.
     fn parse_login(&self, bytes: &[u8]) -> Result<Login, LoginError>;
 
@@ -329,4 +336,8 @@ pub trait Provider: Sync + std::fmt::Debug {
 
     /// The transcript of a conversation in this home, if it exists.
     fn transcript(&self, home: &Utf8Path, workspace: &Utf8Path, session: &str) -> Option<PathBuf>;
+
+    /// The windows that a transcript's last turn failed on, with the resets that the server stated; none
+    /// when it did not fail, failed on something else, or no reset was stated.
+    fn used_up(&self, transcript: &Path) -> Vec<Window>;
 }

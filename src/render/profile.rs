@@ -1,6 +1,6 @@
 //! Profiles on a page.
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use super::page::{Page, Role, nothing, paint};
 use super::{Human, quota, words};
@@ -108,7 +108,7 @@ impl Human for ProfileStatus {
                 words::count(self.profile.max_concurrent, "slot")
             ),
         ));
-        lines.push(("login", login(self, now)));
+        lines.push(("login", login(self, now, Ends::Always)));
         lines.push(("provisioned", provisioned(self)));
         if let Some(cooldown) = &self.cooldown {
             lines.push(("cooldown", note(cooldown, now)));
@@ -159,8 +159,8 @@ pub(super) fn table(profiles: &[ProfileStatus], now: Timestamp) -> Page {
                     .quota
                     .headroom_percent
                     .map_or_else(nothing, words::gauge),
-                login(status, now),
-                quota::reading(&status.quota),
+                login(status, now, Ends::Soon),
+                quota::short_reading(&status.quota),
             ]
         })
         .collect();
@@ -226,14 +226,30 @@ fn routing(status: &ProfileStatus, now: Timestamp) -> String {
     }
 }
 
-fn login(status: &ProfileStatus, now: Timestamp) -> String {
+/// When the end of a login is worth a mention.
+#[derive(Clone, Copy)]
+enum Ends {
+    /// Whenever it is known.
+    Always,
+    /// When it is near enough to plan for.
+    Soon,
+}
+
+/// How near that is.
+const SOON: SignedDuration = SignedDuration::from_hours(7 * 24);
+
+fn login(status: &ProfileStatus, now: Timestamp, ends: Ends) -> String {
     let role = match status.auth_status.as_str() {
         "logged_in" | "refreshable" | "api_key" => Role::Good,
         "logged_out" => Role::Bad,
         _ => Role::Warning,
     };
     let text = paint(role, &status.auth_status.replace('_', " "));
-    match status.login_expires_at {
+    let told = |at: &Timestamp| match ends {
+        Ends::Always => true,
+        Ends::Soon => at.duration_since(now) < SOON,
+    };
+    match status.login_expires_at.filter(told) {
         Some(at) => format!("{text}, ends {}", words::due(now, at)),
         None => text,
     }

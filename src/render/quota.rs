@@ -29,8 +29,17 @@ pub(super) fn windows(quota: &Quota, now: Timestamp) -> Page {
     Page::new().table(&columns, rows, "no windows read yet")
 }
 
-/// How good the reading is and how old.
+/// How good the reading is, how old and whose.
 pub(super) fn reading(quota: &Quota) -> String {
+    explained(quota, quota.source.as_deref())
+}
+
+/// The same for a narrow column: how good and how old.
+pub(super) fn short_reading(quota: &Quota) -> String {
+    explained(quota, None)
+}
+
+fn explained(quota: &Quota, source: Option<&str>) -> String {
     let role = match quota.status.as_str() {
         "fresh" => Role::Good,
         "unmeasured" => Role::Faint,
@@ -43,7 +52,7 @@ pub(super) fn reading(quota: &Quota) -> String {
             _ => format!("{text}, {} old", words::span(age)),
         };
     }
-    if let Some(source) = &quota.source {
+    if let Some(source) = source {
         text = format!("{text}, {source}");
     }
     match &quota.reason {

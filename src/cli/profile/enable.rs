@@ -5,6 +5,7 @@ use crate::choose::routeability;
 use crate::clock::ROUTINE;
 use crate::error::Result;
 use crate::id::ProfileId;
+use crate::identity::verify::about_base;
 use crate::provider::Want;
 use crate::quota::refresh::{Ask, Asker, Target, refresh};
 use crate::registry::{binary, profiles};
@@ -22,16 +23,13 @@ pub(super) fn enable(app: &App, id: &ProfileId) -> Result<Outcome> {
         identity: true,
         usage: true,
     };
-    refresh(
-        context,
-        &registry,
-        &[Ask {
-            target: Target::Profile(profile),
-            want,
-            asker: Asker::Program,
-        }],
-        &deadline,
-    )?;
+    let mut asks = vec![Ask {
+        target: Target::Profile(profile),
+        want,
+        asker: Asker::Program,
+    }];
+    asks.extend(about_base(context, &registry, profile.provider)?);
+    refresh(context, &registry, &asks, &deadline)?;
     if let Some(obstacle) =
         routeability::report(context, &registry, profile, &deadline)?.obstacle(profile)
     {

@@ -14,7 +14,7 @@ pub mod overrides;
 pub(crate) mod usage;
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use camino::Utf8Path;
 
@@ -27,6 +27,7 @@ use crate::clock::Deadline;
 use crate::env::Context;
 use crate::error::Result;
 use crate::id::ProviderKind;
+use crate::quota::window::Window;
 use crate::registry::schema::ProviderSettings;
 use crate::sys::shell;
 
@@ -92,6 +93,19 @@ impl Provider for Claude {
         )
     }
 
+    /// Claude refreshes a token that ran out before it answers (run with 2.1.332).
+    fn renew_command(&self, home: Option<&Utf8Path>) -> String {
+        let command = "claude auth status";
+        match home {
+            Some(home) => format!(
+                "env {}={} {command}",
+                self.home_variable(),
+                shell::quote(home.as_str())
+            ),
+            None => command.to_owned(),
+        }
+    }
+
     fn parse_login(&self, bytes: &[u8]) -> Result<Login, LoginError> {
         login::parse(bytes)
     }
@@ -143,5 +157,9 @@ impl Provider for Claude {
 
     fn transcript(&self, home: &Utf8Path, workspace: &Utf8Path, session: &str) -> Option<PathBuf> {
         conversation::path(home, workspace, session)
+    }
+
+    fn used_up(&self, transcript: &Path) -> Vec<Window> {
+        conversation::used_up(transcript)
     }
 }

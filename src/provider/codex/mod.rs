@@ -13,7 +13,7 @@ pub mod trust;
 pub mod usage;
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use camino::Utf8Path;
 
@@ -26,6 +26,7 @@ use crate::clock::Deadline;
 use crate::env::Context;
 use crate::error::Result;
 use crate::id::ProviderKind;
+use crate::quota::window::Window;
 use crate::registry::schema::ProviderSettings;
 use crate::sys::shell;
 
@@ -86,6 +87,13 @@ impl Provider for Codex {
         )
     }
 
+    fn renew_command(&self, home: Option<&Utf8Path>) -> String {
+        match home {
+            Some(home) => self.login_command(home),
+            None => "codex login --device-auth".to_owned(),
+        }
+    }
+
     fn parse_login(&self, bytes: &[u8]) -> Result<Login, LoginError> {
         login::parse(bytes)
     }
@@ -142,5 +150,9 @@ impl Provider for Codex {
 
     fn transcript(&self, home: &Utf8Path, _: &Utf8Path, session: &str) -> Option<PathBuf> {
         conversation::path(home, session)
+    }
+
+    fn used_up(&self, transcript: &Path) -> Vec<Window> {
+        conversation::used_up(transcript)
     }
 }

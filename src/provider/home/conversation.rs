@@ -1,5 +1,7 @@
-//! What transcripts of all providers have in common: an id that names a file, and a first line of JSON.
+//! What transcripts of all providers have in common: an id that names a file, and lines of JSON.
 
+use std::fs::File;
+use std::io::{BufRead as _, BufReader, Read as _, Seek as _, SeekFrom};
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::Path;
 
@@ -9,6 +11,9 @@ use crate::store::read;
 
 /// Longest first line that is read, in bytes: Codex puts instructions into it.
 const LINE_LIMIT: u64 = 4 << 20;
+
+/// How much of a transcript's end is read, in bytes: the record of a failed turn is small and stands last.
+const TAIL: u64 = 256 << 10;
 
 /// Whether a conversation id can stand in a file name.
 pub fn is_id(session: &str) -> bool {
@@ -23,4 +28,21 @@ pub fn first_line(transcript: &Path) -> Option<Value> {
         .read_until(b'\n', &mut line)
         .ok()?;
     serde_json::from_slice(&line).ok()
+}
+
+/// The last lines of a transcript, oldest first; what is cut off or is no JSON is left out.
+pub fn last_lines(transcript: &Path) -> Vec<Value> {
+    let read = || {
+        let mut file = File::open(transcript)?;
+        let length = file.metadata()?.len();
+        file.seek(SeekFrom::Start(length.saturating_sub(TAIL)))?;
+        let mut bytes = Vec::new();
+        file.take(TAIL).read_to_end(&mut bytes)?;
+        Ok::<_, std::io::Error>(bytes)
+    };
+    read()
+        .unwrap_or_default()
+        .split(|byte| *byte == b'\n')
+        .filter_map(|line| serde_json::from_slice(line).ok())
+        .collect()
 }

@@ -15,6 +15,7 @@ impl Found {
     pub fn key(&mut self, path: &Utf8Path, key: &str) {
         self.0.push(Override {
             source: format!("{path}: {key}"),
+            file: path.to_owned(),
         });
     }
 

@@ -145,6 +145,7 @@ pub(super) fn overrides(home: &Utf8Path, workspace: &Utf8Path) -> Vec<Override> 
         .filter(|path| load(path).is_ok_and(|settings| token_override(&settings).is_some()))
         .map(|path| Override {
             source: format!("{path}: env.{TOKEN_VARIABLE}"),
+            file: path,
         })
         .collect()
 }

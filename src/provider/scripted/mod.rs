@@ -17,7 +17,7 @@ mod script;
 mod server;
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use camino::Utf8Path;
 
@@ -30,6 +30,7 @@ use crate::clock::Deadline;
 use crate::env::Context;
 use crate::error::Result;
 use crate::id::ProviderKind;
+use crate::quota::window::Window;
 use crate::registry::schema::ProviderSettings;
 use crate::sys::shell;
 
@@ -70,6 +71,13 @@ impl Provider for Scripted {
         format!(
             "env {HOME_VARIABLE}={home} agent-fleet {VERB} -- login --account someone --service /path/to/service"
         )
+    }
+
+    fn renew_command(&self, home: Option<&Utf8Path>) -> String {
+        match home {
+            Some(home) => self.login_command(home),
+            None => self.login_command(Utf8Path::new(self.default_home())),
+        }
     }
 
     fn parse_login(&self, bytes: &[u8]) -> Result<Login, LoginError> {
@@ -136,5 +144,10 @@ impl Provider for Scripted {
 
     fn transcript(&self, home: &Utf8Path, _: &Utf8Path, session: &str) -> Option<PathBuf> {
         home::transcript_path(home, session).filter(|path| path.is_file())
+    }
+
+    /// The agent waits for its hooks, and tells them the windows itself.
+    fn used_up(&self, _: &Path) -> Vec<Window> {
+        Vec::new()
     }
 }
