@@ -9,7 +9,7 @@ use crate::contract::selection::DecisionReason;
 use crate::error::{Error, Result, code};
 use crate::id::{PoolId, ProfileId, ProviderKind, Task};
 
-/// Who asks, for what, and where.
+// Who asks, for what, and where. (A doc comment would become the help of each command.)
 #[derive(Debug, clap::Args)]
 pub(super) struct Terms {
     /// Pool to choose from
@@ -45,7 +45,6 @@ impl Terms {
     }
 }
 
-/// Shows which profile would be chosen, and writes nothing.
 #[derive(Debug, clap::Args)]
 pub(super) struct ChooseArguments {
     #[command(flatten)]

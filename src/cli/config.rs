@@ -15,6 +15,7 @@ pub(super) struct ConfigArguments {
 }
 
 #[derive(Debug, clap::Subcommand)]
+#[command(defer = true)]
 enum Verb {
     /// Print one setting, its default and its meaning
     Get {

@@ -8,7 +8,6 @@ use crate::error::Result;
 use crate::render::page::{Page, Role, paint};
 use crate::render::{Format, View};
 
-/// Show the whole path in a throw-away world, without an account
 #[derive(Debug, clap::Args)]
 pub(super) struct DemoArguments {
     /// Leave the throw-away world where it is, and say where

@@ -8,7 +8,6 @@ use crate::env::World;
 use crate::snapshot::evidence::Kind;
 use crate::worker::{hook, sources};
 
-/// Prints nothing and never fails, whatever it is given: both CLIs read status and output.
 #[derive(Debug, clap::Args)]
 pub(super) struct HookArguments {
     /// What happened

@@ -5,8 +5,6 @@ use crate::error::Result;
 use crate::id::ProviderKind;
 use crate::registry::init::{self, Counts};
 
-/// Finds the installed CLIs, pins their native binaries and writes the first registry. An existing registry
-/// is never overwritten.
 #[derive(Debug, clap::Args)]
 pub(super) struct InitArguments {
     /// Profiles of Claude Code to make

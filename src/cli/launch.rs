@@ -10,7 +10,7 @@ use crate::id::{PoolId, ProfileId, ProviderKind, Task};
 use crate::worker::here;
 use crate::worker::launch::{self, Request, Start};
 
-/// What a launch may be given besides its terms.
+// What a launch may be given besides its terms. (A doc comment would become the help of each command.)
 #[derive(Debug, clap::Args)]
 pub(super) struct Extras {
     /// Label kept with the lease and given to the worker as `AGENT_FLEET_LABEL_KEY`
@@ -36,7 +36,6 @@ pub(super) struct Extras {
     stdin: bool,
 }
 
-/// Leases one profile and becomes the provider's CLI on it.
 #[derive(Debug, clap::Args)]
 pub(super) struct ExecArguments {
     /// Name of the piece of work
@@ -64,7 +63,6 @@ pub(super) struct ExecArguments {
     arguments: Vec<OsString>,
 }
 
-/// Continues a task's conversation under the profile that holds it.
 #[derive(Debug, clap::Args)]
 pub(super) struct ResumeArguments {
     /// Name of the piece of work
@@ -83,7 +81,6 @@ pub(super) struct ResumeArguments {
     arguments: Vec<OsString>,
 }
 
-/// Starts a worker here, for a person at a terminal.
 #[derive(Debug, clap::Args)]
 pub(super) struct RunArguments {
     /// Provider or pool; may be left out when there is only one pool

@@ -23,6 +23,7 @@ pub(super) struct LeaseArguments {
 }
 
 #[derive(Debug, Subcommand)]
+#[command(defer = true)]
 enum LeaseCommand {
     /// Reserve a named profile for a task
     Acquire(AcquireArguments),

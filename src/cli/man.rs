@@ -3,7 +3,6 @@
 use super::{Outcome, definition};
 use crate::error::{Error, Result, code};
 
-/// Prints roff: `agent-fleet man lease choose | man -l -`.
 #[derive(Debug, clap::Args)]
 pub(super) struct ManArguments {
     /// The words of a command, such as `lease choose`; the whole program without

@@ -14,6 +14,7 @@ pub(super) struct PoolArguments {
 }
 
 #[derive(Debug, clap::Subcommand)]
+#[command(defer = true)]
 enum Verb {
     /// List the pools and who is in them
     List,

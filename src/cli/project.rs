@@ -15,6 +15,7 @@ pub(super) struct ProjectArguments {
 }
 
 #[derive(Debug, clap::Subcommand)]
+#[command(defer = true)]
 enum Verb {
     /// Let workers run in a git worktree and in worktrees linked to it
     Register(Which),

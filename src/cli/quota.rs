@@ -16,6 +16,7 @@ pub(super) struct QuotaArguments {
 }
 
 #[derive(Debug, clap::Subcommand)]
+#[command(defer = true)]
 enum Verb {
     /// Measure anew, as often as the providers allow, and show what is left
     Refresh(Which),
@@ -23,7 +24,6 @@ enum Verb {
     Show(Which),
 }
 
-/// Some profiles, or all.
 #[derive(Debug, clap::Args)]
 pub(super) struct Which {
     /// Only these profiles

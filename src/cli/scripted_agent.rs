@@ -7,7 +7,6 @@ use crate::provider::scripted::agent;
 
 pub(super) use crate::provider::scripted::VERB;
 
-/// The agent reads its own command line.
 #[derive(Debug, clap::Args)]
 #[command(disable_help_flag = true, disable_version_flag = true)]
 pub(super) struct AgentArguments {

@@ -12,6 +12,7 @@ use crate::snapshot::{fold, session};
 
 /// Which conversation continues a task.
 #[derive(Debug, Subcommand)]
+#[command(defer = true)]
 pub(super) enum SessionCommand {
     /// All recorded conversations
     List,

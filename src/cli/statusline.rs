@@ -8,7 +8,6 @@ use super::{Outcome, output};
 use crate::env::World;
 use crate::worker::{hook, sources, statusline};
 
-/// Prints task, profile and headroom of the worker, then what the person's own status line prints.
 #[derive(Debug, Default, clap::Args)]
 pub(super) struct StatuslineArguments {
     /// The home in which the person's own command was put aside

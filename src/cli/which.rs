@@ -4,7 +4,6 @@ use super::{App, Outcome};
 use crate::error::Result;
 use crate::worker::which;
 
-/// Inside a worker: its task, profile, account and generation.
 #[derive(Debug, clap::Args)]
 pub(super) struct WhichArguments {}
 

@@ -26,6 +26,7 @@ pub(super) struct ProfileArguments {
 }
 
 #[derive(Debug, clap::Subcommand)]
+#[command(defer = true)]
 enum Verb {
     /// Add a profile, disabled
     Add(add::AddArguments),

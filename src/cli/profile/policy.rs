@@ -15,7 +15,6 @@ pub(super) struct PolicyArguments {
     wanted: WantedArguments,
 }
 
-/// What a profile may be used for, and how much.
 #[derive(Clone, Debug, clap::Args)]
 pub(super) struct WantedArguments {
     /// Pool that it joins, instead of those it is in; may be repeated
