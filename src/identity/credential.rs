@@ -6,7 +6,7 @@
 //! is read again three times over 50 ms before it means anything.
 
 use std::fs::{self, Metadata};
-use std::io::{self, Read as _};
+use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::time::Duration;
 
@@ -102,9 +102,8 @@ fn read(
     clock: Clock,
 ) -> io::Result<Option<Look>> {
     let at = clock.now().as_nanosecond();
-    let mut file = read::open(path)?;
-    let mut bytes = Vec::new();
-    file.by_ref().take(LIMIT).read_to_end(&mut bytes)?;
+    let file = read::open(path)?;
+    let bytes = read::to_end(&file, LIMIT)?;
     let after = Identity::from(&file.metadata()?);
     if after != Identity::from(expected) {
         return Ok(None);

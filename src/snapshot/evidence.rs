@@ -9,7 +9,7 @@
 //! a line that meets a full disk is lost.
 
 use std::fs;
-use std::io::{self, Read as _, Seek as _, SeekFrom};
+use std::io::{self, Seek as _, SeekFrom};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use jiff::Timestamp;
@@ -232,9 +232,9 @@ pub fn read_from(path: &Utf8Path, offset: u64) -> Result<(Vec<Event>, u64)> {
     let size = file.metadata().map_err(|error| failed(&error))?.len();
     // A file shorter than what was folded of it is another file: rotation came between.
     let offset = if offset > size { 0 } else { offset };
-    let mut bytes = Vec::new();
-    file.seek(SeekFrom::Start(offset))
-        .and_then(|_| file.take(READ_LIMIT).read_to_end(&mut bytes))
+    let bytes = file
+        .seek(SeekFrom::Start(offset))
+        .and_then(|_| read::to_end(&file, READ_LIMIT))
         .map_err(|error| failed(&error))?;
     let whole = match bytes.iter().rposition(|byte| *byte == b'\n') {
         Some(at) => at + 1,

@@ -1,6 +1,5 @@
 //! What transcripts of all providers have in common: an id that names a file, and lines of JSON.
 
-use std::fs::File;
 use std::io::{BufRead as _, BufReader, Read as _, Seek as _, SeekFrom};
 use std::path::Path;
 
@@ -32,12 +31,10 @@ pub fn first_line(transcript: &Path) -> Option<Value> {
 /// The last lines of a transcript, oldest first; what is cut off or is no JSON is left out.
 pub fn last_lines(transcript: &Path) -> Vec<Value> {
     let read = || {
-        let mut file = File::open(transcript)?;
+        let mut file = read::open(transcript)?;
         let length = file.metadata()?.len();
         file.seek(SeekFrom::Start(length.saturating_sub(TAIL)))?;
-        let mut bytes = Vec::new();
-        file.take(TAIL).read_to_end(&mut bytes)?;
-        Ok::<_, std::io::Error>(bytes)
+        read::to_end(&file, TAIL)
     };
     read()
         .unwrap_or_default()
