@@ -6,7 +6,7 @@
 //!
 //!     cargo bench --bench budgets                       print every ratio
 //!     cargo bench --bench budgets -- --check            and fail when one misses its budget
-//!     RUSTFLAGS="-C target-feature=+crt-static" cargo bench --target x86_64-unknown-linux-gnu --bench budgets
+//!     RUSTFLAGS="-C target-feature=+crt-static -C relocation-model=static" cargo bench --target x86_64-unknown-linux-gnu --bench budgets
 //!
 //! The last line measures a static build; where the musl target is installed, name that one. Needs `rustc`,
 //! `cc` and `strace` (for the counts).
