@@ -20,6 +20,7 @@ mod docs;
 mod first_contract;
 mod generated;
 mod hooks;
+mod launch;
 mod lease_process;
 mod lease_store;
 mod lease_storm;
