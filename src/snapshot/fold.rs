@@ -99,12 +99,16 @@ pub fn advance(
 mod tests {
     use super::{advance, is_due};
     use crate::clock::Clock;
-    use crate::id::ProviderKind::Codex;
-    use crate::snapshot::evidence::Kind::{SessionStart, Stop};
+    use crate::id::{ProviderKind::Codex, Task};
+    use crate::quota::window::{Kind as WindowKind, Window};
+    use crate::snapshot::durable;
+    use crate::snapshot::evidence::Kind::{SessionStart, Stop, StopFailure};
     use crate::snapshot::evidence::tests::event;
     use crate::snapshot::evidence::{self, ROTATE_AT, append};
+    use crate::snapshot::provider::tests::World;
     use crate::snapshot::session;
     use camino::Utf8Path;
+    use jiff::SignedDuration;
     use std::io::Write as _;
 
     fn fold(state: &Utf8Path, clock: &Clock, folded: u64) -> (u64, Vec<u64>) {
@@ -163,6 +167,58 @@ mod tests {
                 .unwrap()
                 .is_some()
         );
+    }
+
+    #[test]
+    fn a_limit_of_a_profile_with_a_damaged_record_keeps_no_sibling_from_its_news() {
+        let world = World::new();
+        let (context, deadline) = (&world.context, world.deadline());
+        let state = &context.roots.state;
+        let file = durable::path(context, "codex-1");
+        world.write(&file, "{\"version\":1,");
+        let mut billing = event("a", StopFailure, 1, 1);
+        billing.reason = Some("billing_error".to_owned());
+        let mut quota = event("a", StopFailure, 1, 2);
+        quota.reason = Some("usage_limit_reached".to_owned());
+        let reset = context.clock.now() + SignedDuration::from_hours(48);
+        quota.at = context.clock.now();
+        quota.windows = vec![Window {
+            id: "weekly".to_owned(),
+            kind: WindowKind::Weekly,
+            scope: None,
+            remaining_percent: 0.0,
+            resets_at: Some(reset),
+        }];
+        let mut sibling = event("b", StopFailure, 2, 3);
+        sibling.reason = Some("billing_error".to_owned());
+        sibling.profile = "codex-2".parse().unwrap();
+        for event in [&billing, &quota, &sibling] {
+            append(state, Codex, event).unwrap();
+        }
+        let snapshot = super::load(context, Codex, &deadline).unwrap();
+        assert!(snapshot.damaged.contains_key("codex-1"));
+        assert!(snapshot.states["codex-2"].durable.billing_block.is_some());
+        let kept = snapshot.states["codex-1"].cooldown.as_ref().unwrap();
+        assert_eq!(kept.until, reset, "the stated reset was forgotten");
+        let text = std::fs::read_to_string(&file).unwrap();
+        assert_eq!(
+            text, "{\"version\":1,",
+            "the damaged record was overwritten"
+        );
+    }
+
+    #[test]
+    fn a_mapping_that_cannot_be_opened_keeps_no_other_task_from_its_own() {
+        let directory = tempfile::tempdir().unwrap();
+        let state = Utf8Path::from_path(directory.path()).unwrap();
+        let key = "a".parse::<Task>().unwrap().key().hex();
+        let record = state.join("sessions").join(format!("{key}.json"));
+        std::fs::create_dir_all(&record).unwrap();
+        append(state, Codex, &event("a", SessionStart, 1, 1)).unwrap();
+        append(state, Codex, &event("b", SessionStart, 2, 2)).unwrap();
+        assert_eq!(fold(state, &Clock::real(), 0).1, [1, 2]);
+        assert!(session::require(state, &"b".parse().unwrap()).is_ok());
+        assert!(record.is_dir());
     }
 
     #[test]

@@ -8,7 +8,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::evidence::{Event, Kind};
 use super::merge::{self, Extent};
-use super::profile::{Note, ProfileState};
+use super::profile::{Durable, Note, ProfileState};
 use super::provider::Snapshot;
 use crate::quota::window::{Cooldown, Reading, Window};
 
@@ -78,13 +78,13 @@ pub fn apply_event(snapshot: &mut Snapshot, event: &Event, now: Timestamp) {
                     .iter()
                     .filter_map(|window| window.resets_at)
                     .max();
-                met(
-                    snapshot.entry(event.profile.as_str()),
-                    limit,
-                    event.at,
-                    reset,
-                    now,
-                );
+                let unknown = snapshot.damaged.contains_key(event.profile.as_str());
+                let state = snapshot.entry(event.profile.as_str());
+                let kept = unknown.then(|| state.durable.clone());
+                met(state, limit, event.at, reset, now);
+                if let Some(kept) = kept {
+                    volatile_only(state, kept);
+                }
             }
         }
         Kind::SessionStart
@@ -94,6 +94,17 @@ pub fn apply_event(snapshot: &mut Snapshot, event: &Event, now: Timestamp) {
         | Kind::PermissionRequest
         | Kind::Notification
         | Kind::TurnEnd => {}
+    }
+}
+
+/// Puts durable facts that cannot be written back as they were. A profile whose record is damaged takes no
+/// work anyway, and an attempt to write it would keep its siblings' evidence from being folded.
+fn volatile_only(state: &mut ProfileState, kept: Durable) {
+    let met = std::mem::replace(&mut state.durable, kept);
+    if met.cooldown != state.durable.cooldown {
+        // The longer of two: a short one may have been met before.
+        let cooldowns = [state.cooldown.take(), met.cooldown];
+        state.cooldown = cooldowns.into_iter().flatten().max_by_key(|it| it.until);
     }
 }
 
