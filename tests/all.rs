@@ -18,6 +18,7 @@ mod cli_registry_profile;
 mod crash;
 mod docs;
 mod first_contract;
+mod formats;
 mod generated;
 mod hooks;
 mod launch;

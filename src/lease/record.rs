@@ -11,7 +11,14 @@
 //! 120 profile (128)        248 zero (4)                 252 crc32 of 0..252 (4)
 //! ```
 //!
-//! A record of zeros alone is free. The boot id stands in the header once: all records are of that boot.
+//! A record of zeros alone is free. The header stands in the place of the first:
+//!
+//! ```text
+//!   0 `afleases`  8 version (4)  12 epoch (4)  16 boot id (16)  32 counter (4)  36 hand (4)
+//!  40 records (4)                                                252 crc32 of 0..252 (4)
+//! ```
+//!
+//! The boot id stands there once: all records are of that boot.
 
 use super::name::Name;
 use crate::id::{ProfileId, ProviderKind, TaskKey};

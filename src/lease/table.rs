@@ -336,3 +336,62 @@ fn restored(task: TaskKey, generation: u64, details: &Details) -> Record {
         created,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Read, read};
+    use crate::id::{ProviderKind, Task};
+    use crate::lease::details::{self, terms};
+    use crate::lease::record::{Slot, Stage, Takes};
+    use camino::Utf8Path;
+
+    const BOOT: [u8; 16] = [
+        0x00, 0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77, 0x88, 0x99, 0xaa, 0xbb, 0xcc, 0xdd, 0xee,
+        0xff,
+    ];
+    const FIRST: u64 = (7 << 32) + 1;
+
+    #[test]
+    fn a_table_of_version_1_is_read_for_ever() {
+        let fixture = Utf8Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/state/v1/leases");
+        let Read::Usable(header, slots) = read(&fixture, BOOT).unwrap() else {
+            panic!("the table of version 1 is not usable");
+        };
+        assert_eq!((header.epoch, header.counter, header.hand), (7, 3, 1));
+        let [
+            Slot::Lease(running),
+            Slot::Lease(reserved),
+            Slot::Pick {
+                profile,
+                generation,
+            },
+            Slot::Free,
+        ] = slots[..]
+        else {
+            panic!("{slots:?}");
+        };
+        let task: Task = "fix the build".parse().unwrap();
+        assert_eq!((running.task, running.generation), (task.key(), FIRST));
+        assert_eq!(running.provider, ProviderKind::Claude);
+        assert_eq!(running.created, 1_577_934_245_000);
+        let workspace = Utf8Path::new("/synthetic/project");
+        let pool = "claude-crew".parse().unwrap();
+        assert_eq!(running.terms, terms(Some(workspace), Some(&pool)));
+        assert_eq!(
+            running.stage,
+            Stage::Running {
+                pid: 42,
+                start: 4242,
+                namespace: 4_026_531_836,
+                unique: 9,
+                bound: 1_577_934_246_000,
+                takes: Takes::Slot,
+            }
+        );
+        assert_eq!(reserved.stage, Stage::Reserved { expires: 31_000 });
+        assert_eq!((profile.as_str(), generation), ("claude-1", FIRST + 2));
+        let details = details::load(&fixture, task.key(), FIRST).unwrap();
+        assert_eq!(details.labels.len(), 2, "labels of the bind are lost");
+        assert_eq!(details.workspace.as_deref(), Some(workspace));
+    }
+}
