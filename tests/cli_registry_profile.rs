@@ -54,6 +54,10 @@ fn a_profile_goes_through_its_life_and_its_login_stays() {
             .refused("already_exists"),
     );
 
+    let status = sandbox.run(["profile", "status", "third"]).success();
+    assert_eq!(status["provisioned"], false, "{status}");
+    assert!(status["provision_reason"].is_string(), "{status}");
+
     let drained = sandbox
         .run(["profile", "drain", "third", "--reason", "holiday"])
         .success();
@@ -64,6 +68,12 @@ fn a_profile_goes_through_its_life_and_its_login_stays() {
     );
     assert_eq!(
         sandbox.run(["profile", "undrain", "third"]).success()["changed"],
+        false
+    );
+    assert_eq!(
+        sandbox
+            .run(["profile", "cooldown-clear", "third"])
+            .success()["changed"],
         false
     );
     assert_eq!(

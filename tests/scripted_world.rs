@@ -81,6 +81,23 @@ fn a_revoked_account_is_left_out_after_its_worker_failed() {
 }
 
 #[test]
+fn a_billing_block_stays_until_a_person_lifts_it_with_the_command_that_is_named() {
+    let world = World::with(1);
+    assert_eq!(world.exec("a", "limit billing").status, 1);
+    let refused = world.exec("b", "say hi").refused("money_guard");
+    let sentence = refused["error"].as_str().expect("a sentence");
+    assert!(sentence.contains("billing"), "{refused}");
+    let hint = "agent-fleet profile cooldown-clear one";
+    assert_eq!(refused["hint"], hint);
+    let status = world.command(&["profile", "status", "one"]);
+    assert_eq!(status["routeability"]["hint"], hint, "{status}");
+    let clear = ["profile", "cooldown-clear", "one"];
+    assert_eq!(world.command(&clear)["changed"], true);
+    assert_eq!(world.exec("c", "say hi").status, 0);
+    assert_eq!(world.command(&clear)["changed"], false);
+}
+
+#[test]
 fn an_agent_that_a_tool_starts_does_not_move_the_task_s_session() {
     let world = World::with(1);
     let program = env!("CARGO_BIN_EXE_agent-fleet");

@@ -7,10 +7,9 @@ use jiff::Timestamp;
 use super::candidate::{Facts, Identity, Quota};
 use crate::clock::Deadline;
 use crate::env::Context;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, code};
 use crate::id::ProviderKind;
 use crate::identity::anchor;
-use crate::identity::fingerprint::Fingerprint;
 use crate::identity::proof::{self, Standing};
 use crate::identity::{
     self,
@@ -60,10 +59,8 @@ impl Accounts {
         let accounts: Vec<_> = registry
             .of(kind)
             .filter_map(|profile| {
-                Some((
-                    profile.id.as_str(),
-                    account(snapshot.states.get(profile.id.as_str())?)?,
-                ))
+                let id = profile.id.as_str();
+                Some((id, snapshot.states.get(id)?.fingerprint()?))
             })
             .collect();
         let overlaps = identity::conflict::find(&accounts, &standing.anchors);
@@ -108,7 +105,11 @@ impl Accounts {
             }
             (None, _) if state.proof.is_none() => unproven(context, registry, profile, &state),
             (None, Some(overlap)) => Some(conflict(registry, profile, overlap)),
-            (None, None) => None,
+            (None, None) => state
+                .durable
+                .billing_block
+                .as_ref()
+                .map(|_| unpaid(profile)),
         };
         let worth = headroom::worth(&state, &question(registry, profile, &state, now));
         Known {
@@ -170,19 +171,6 @@ pub(super) fn ask(target: Target<'_>, want: Want) -> Ask<'_> {
     }
 }
 
-fn account(state: &ProfileState) -> Option<&Fingerprint> {
-    let pinned = state
-        .durable
-        .pinned
-        .as_ref()
-        .map(|pinned| &pinned.fingerprint);
-    state
-        .proof
-        .as_ref()
-        .map(|proof| &proof.fingerprint)
-        .or(pinned)
-}
-
 /// Why a profile without a proof has none, by what its credential file looks like.
 fn unproven(
     context: &Context,
@@ -215,6 +203,14 @@ fn broken(
     } else {
         error
     }
+}
+
+/// Time does not mend a failed payment: the block stays until a person lifts it.
+fn unpaid(profile: &Profile) -> Error {
+    let id = &profile.id;
+    let message =
+        format!("profile `{id}` is blocked: its provider turned a worker away over billing");
+    Error::new(code::MONEY_GUARD, message).hint(format!("agent-fleet profile cooldown-clear {id}"))
 }
 
 fn conflict(registry: &Registry, profile: &Profile, overlap: &Overlap) -> Error {

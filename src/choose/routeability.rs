@@ -4,7 +4,7 @@ use jiff::Timestamp;
 
 use super::accounts::{Accounts, Known};
 use super::candidate::{Asked, Eligibility, Facts, Quota, Reserve, eligibility_if_enabled};
-use super::examine::{Examined, examine};
+use super::examine::{Examined, examine, readiness};
 use super::explain::{basis_word, told};
 use crate::clock::Deadline;
 use crate::contract::profile::Routeability;
@@ -53,14 +53,15 @@ pub fn report(
         facts.quota = Quota::Fresh { headroom };
     }
     let mut said = known.obstacle.clone();
+    let home = readiness(context, registry, profile)?.map_err(Error::from);
+    let provision_problem = home
+        .err()
+        .filter(|error| error.code == code::NOT_PROVISIONED)
+        .map(|error| error.message);
     // The home itself stands for a workspace: what a project would add depends on the project.
-    let mut provision_problem = None;
     if let Examined::Rejected(error) =
         examine(context, registry, profile, &known.state, &profile.home)?
     {
-        if error.code == code::NOT_PROVISIONED {
-            provision_problem = Some(error.message.clone());
-        }
         facts.rejected = Some(error.code);
         said = Some(error);
     }

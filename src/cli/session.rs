@@ -1,10 +1,9 @@
 //! `agent-fleet session`.
 
-use std::time::Duration;
-
 use clap::Subcommand;
 
 use super::{App, Outcome};
+use crate::clock::ROUTINE;
 use crate::contract::session::{SessionList, SessionRemoved};
 use crate::error::{Result, code};
 use crate::id::{ProviderKind, Task};
@@ -30,12 +29,9 @@ pub(super) enum SessionCommand {
     },
 }
 
-/// What routine commands wait for at most.
-const LIMIT: Duration = Duration::from_secs(8);
-
 pub(super) fn run(app: &App, command: SessionCommand) -> Result<Outcome> {
     let state = &app.context.roots.state;
-    let deadline = app.context.clock.deadline(LIMIT);
+    let deadline = app.context.clock.deadline(ROUTINE);
     for provider in ProviderKind::ALL {
         match fold::settle(&app.context, provider, &deadline) {
             Err(error) if [code::READ_ONLY, code::DISK_FULL].contains(&error.code) => {

@@ -63,6 +63,15 @@ pub struct Drained {
     pub changed: bool,
 }
 
+/// The answer of `profile cooldown-clear`.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct CooldownCleared {
+    /// Which profile.
+    pub profile: ProfileId,
+    /// Whether there was a cooldown or a billing block.
+    pub changed: bool,
+}
+
 /// The answer of `profile list`.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct ProfileList {

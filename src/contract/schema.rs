@@ -11,7 +11,8 @@ use super::launch::Validated;
 use super::lease::{LeaseList, LeaseReleased};
 use super::pool::PoolStatus;
 use super::profile::{
-    Drained, Profile, ProfileList, ProfileStatus, Provisioned, ProvisionedList, Removed,
+    CooldownCleared, Drained, Profile, ProfileList, ProfileStatus, Provisioned, ProvisionedList,
+    Removed,
 };
 use super::provider::ProviderList;
 use super::quota::QuotaList;
@@ -43,6 +44,7 @@ const ANSWERS: &[(&str, Define)] = &[
     ("pool list", define::<PoolList>),
     ("pool status", define::<PoolStatus>),
     ("profile add", define::<Profile>),
+    ("profile cooldown-clear", define::<CooldownCleared>),
     ("profile disable", define::<Profile>),
     ("profile drain", define::<Drained>),
     ("profile enable", define::<Profile>),

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::page::{Page, Role, nothing, paint};
 use super::{Human, words};
-use crate::contract::profile::Drained;
+use crate::contract::profile::{CooldownCleared, Drained};
 use crate::contract::registry::{
     Initialised, PoolList, ProjectList, Projects, Setting, SettingList,
 };
@@ -145,6 +145,17 @@ impl Human for Drained {
             (None, true) => Page::new().line(format!("{profile} takes leases again")),
             (None, false) => Page::new().line(format!("{profile} was not drained")),
         }
+    }
+}
+
+impl Human for CooldownCleared {
+    fn page(&self, _: Timestamp) -> Page {
+        let profile = paint(Role::Literal, self.profile.as_str());
+        Page::new().line(if self.changed {
+            format!("{profile} rests no more")
+        } else {
+            format!("{profile} was not resting")
+        })
     }
 }
 

@@ -140,4 +140,11 @@ impl ProfileState {
             ..Self::default()
         }
     }
+
+    /// Whose account it is: as proved last, else as pinned.
+    pub fn fingerprint(&self) -> Option<&Fingerprint> {
+        let proved = self.proof.as_ref().map(|proof| &proof.fingerprint);
+        let pinned = || self.durable.pinned.as_ref();
+        proved.or_else(|| pinned().map(|pinned| &pinned.fingerprint))
+    }
 }

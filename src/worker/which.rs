@@ -3,7 +3,7 @@
 use crate::contract::worker::Which;
 use crate::env::Context;
 use crate::error::{Error, Result, code};
-use crate::snapshot;
+use crate::snapshot::{self, profile::ProfileState};
 
 use super::identity::Worker;
 
@@ -18,18 +18,7 @@ pub fn which(context: &Context) -> Result<Which> {
     })?;
     let snapshot = snapshot::provider::load(context, worker.provider)?;
     let state = snapshot.states.get(worker.profile.as_str());
-    let fingerprint = state.and_then(|state| {
-        let pinned = state
-            .durable
-            .pinned
-            .as_ref()
-            .map(|pinned| &pinned.fingerprint);
-        state
-            .proof
-            .as_ref()
-            .map(|proof| &proof.fingerprint)
-            .or(pinned)
-    });
+    let fingerprint = state.and_then(ProfileState::fingerprint);
     Ok(Which {
         task: worker.task,
         profile: worker.profile,

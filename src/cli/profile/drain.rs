@@ -1,8 +1,7 @@
 //! `agent-fleet profile drain|undrain PROFILE`.
 
-use std::time::Duration;
-
 use super::{App, Outcome};
+use crate::clock::ROUTINE;
 use crate::contract::profile::{Drained, Note};
 use crate::error::{Error, Result, code};
 use crate::id::ProfileId;
@@ -31,7 +30,7 @@ pub(super) fn drain(app: &App, arguments: &DrainArguments) -> Result<Outcome> {
     let context = &app.context;
     let registry = snapshot::registry::load(context)?;
     let profile = registry.profile(&arguments.id)?;
-    let deadline = context.clock.deadline(Duration::from_secs(8));
+    let deadline = context.clock.deadline(ROUTINE);
     durable::drain(context, profile.provider, &profile.id, reason, &deadline)?;
     let drain = durable::load(context, &profile.id)?.drain;
     app.view(&Drained {
@@ -49,7 +48,7 @@ pub(super) fn undrain(app: &App, id: &ProfileId) -> Result<Outcome> {
     let context = &app.context;
     let registry = snapshot::registry::load(context)?;
     let profile = registry.profile(id)?;
-    let deadline = context.clock.deadline(Duration::from_secs(8));
+    let deadline = context.clock.deadline(ROUTINE);
     let changed = durable::undrain(context, profile.provider, &profile.id, &deadline)?;
     app.view(&Drained {
         profile: profile.id.clone(),

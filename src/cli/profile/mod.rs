@@ -1,6 +1,7 @@
 //! `agent-fleet profile …`: one file per verb.
 
 mod add;
+mod cooldown;
 mod drain;
 mod enable;
 mod list;
@@ -30,6 +31,8 @@ pub(super) struct ProfileArguments {
 enum Verb {
     /// Add a profile, disabled
     Add(add::AddArguments),
+    /// End what a limit left: a cooldown, or a block after a failed payment
+    CooldownClear(Which),
     /// Take a profile out of routing; work that runs goes on
     Disable(Which),
     /// Take no new leases on a profile, keeping it enabled
@@ -62,6 +65,7 @@ struct Which {
 pub(super) fn run(app: &App, arguments: ProfileArguments) -> Result<Outcome> {
     match arguments.verb {
         Verb::Add(arguments) => add::run(app, arguments),
+        Verb::CooldownClear(which) => cooldown::clear(app, &which.id),
         Verb::Disable(which) => enable::disable(app, &which.id),
         Verb::Drain(arguments) => drain::drain(app, &arguments),
         Verb::Enable(which) => enable::enable(app, &which.id),

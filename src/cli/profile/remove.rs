@@ -1,8 +1,7 @@
 //! `agent-fleet profile remove PROFILE`.
 
-use std::time::Duration;
-
 use super::{App, Outcome};
+use crate::clock::ROUTINE;
 use crate::contract::profile::Removed;
 use crate::env::Context;
 use crate::error::{Error, Result, code};
@@ -16,7 +15,7 @@ use crate::snapshot::durable;
 pub(super) fn run(app: &App, id: &ProfileId) -> Result<Outcome> {
     let context = &app.context;
     let forget = |profile: &Profile| {
-        let deadline = context.clock.deadline(Duration::from_secs(8));
+        let deadline = context.clock.deadline(ROUTINE);
         durable::forget(context, profile.provider, &profile.id, &deadline)
     };
     let changed = profiles::remove(context, id, |profile| is_unused(context, profile), forget)?;
@@ -31,7 +30,7 @@ pub(super) fn run(app: &App, id: &ProfileId) -> Result<Outcome> {
 
 /// A live worker keeps its profile.
 fn is_unused(context: &Context, profile: &Profile) -> Result<()> {
-    let deadline = context.clock.deadline(Duration::from_secs(8));
+    let deadline = context.clock.deadline(ROUTINE);
     let occupancy = TableStore::open(context, deadline)?.occupancy()?;
     let live = occupancy.live(&profile.id);
     if live == 0 && !occupancy.probed.contains(&profile.id) {

@@ -9,11 +9,10 @@ mod document;
 
 pub use document::{Document, Stuck};
 
-use std::time::Duration;
-
 use super::schema::Registry;
 use super::validate::{self, Diagnostic, Invalid};
 use super::{file, install};
+use crate::clock::ROUTINE;
 use crate::env::Context;
 use crate::error::{Error, Result, code};
 use crate::id::ProviderKind;
@@ -89,7 +88,7 @@ fn apply<T>(
     edit: impl FnOnce(&Registry, &mut Document) -> Result<T>,
 ) -> Result<Changed<T>> {
     let locks = Locks::new(&context.roots.state, context.clock);
-    let deadline = context.clock.deadline(Duration::from_secs(8));
+    let deadline = context.clock.deadline(ROUTINE);
     let _lock = locks.take(&Name::Registry, Mode::Exclusive, &deadline)?;
     let source = file::read(context)?;
     let before = file::parse(context, &source.text)?;
