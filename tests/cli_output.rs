@@ -135,3 +135,34 @@ fn a_full_disk_behind_stdout_is_an_error_with_the_status_that_was_asked_for() {
         assert!(ran.stderr.contains("[disk_full]"), "{ran:?}");
     }
 }
+
+#[test]
+fn a_misspelt_command_is_never_taken_for_one_that_only_programs_call() {
+    let sandbox = Sandbox::new();
+    for (typed, hint) in [
+        ("status", "agent-fleet profile status --help"),
+        ("list", "agent-fleet project list --help"),
+        ("stat", "agent-fleet --help"),
+        ("exce", "agent-fleet exec --help"),
+    ] {
+        assert_eq!(sandbox.run([typed]).refused("usage")["hint"], hint);
+        let person = sandbox.run(["--format", "human", typed]);
+        assert!(!person.stderr.contains("statusline"), "{person:?}");
+    }
+}
+
+#[test]
+fn a_hook_is_silent_whatever_its_words() {
+    let sandbox = Sandbox::new();
+    for arguments in [
+        &["hook"][..],
+        &["hook", "nonsense", "--flag"],
+        &["--format", "json", "hook"],
+        &["--quiet", "hook", "nonsense"],
+        &["hook", "--format", "yaml"],
+    ] {
+        let ran = sandbox.run(arguments);
+        let seen = (ran.status, ran.stdout.as_str());
+        assert_eq!(seen, (0, ""), "{arguments:?}: {ran:?}");
+    }
+}

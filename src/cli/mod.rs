@@ -267,7 +267,7 @@ pub fn run(world: &World) -> ExitCode {
     let mut output = Output::before_arguments(world);
     let arguments = match Arguments::try_parse_from(&world.arguments) {
         Ok(arguments) => arguments,
-        Err(error) => return usage::answer(&error, world, &output),
+        Err(error) => return usage::answer(error, world, &output),
     };
     let global = arguments.global;
     let outcome = output

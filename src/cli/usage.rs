@@ -14,7 +14,7 @@ use crate::error::{Error, Result, code};
 use crate::render::Format;
 
 /// Answers what clap stopped at: help and version on stdout with success, all else as a refusal.
-pub(super) fn answer(error: &clap::Error, world: &World, output: &Output) -> ExitCode {
+pub(super) fn answer(mut error: clap::Error, world: &World, output: &Output) -> ExitCode {
     if matches!(
         error.kind(),
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion
@@ -24,11 +24,16 @@ pub(super) fn answer(error: &clap::Error, world: &World, output: &Output) -> Exi
             Err(error) => output.fail(&error),
         };
     }
+    // Called by a provider's CLI, whatever the words: its turn must not stop at our refusal.
+    if command_words(&world.arguments).first() == Some(&"hook") {
+        return ExitCode::SUCCESS;
+    }
+    forget_machines(&mut error);
     if output.format == Format::Human {
         // Nobody may be listening.
         drop(write!(anstream::stderr(), "{}", error.render().ansi()));
     }
-    let refusal = Error::new(code::USAGE, sentence(error)).hint(hint(error, &world.arguments));
+    let refusal = Error::new(code::USAGE, sentence(&error)).hint(hint(&error, &world.arguments));
     let told = told(world, refusal);
     match (output.format, told) {
         (Format::Human, Ok(Outcome::Refused(_, status))) => ExitCode::from(status),
@@ -66,17 +71,49 @@ fn sentence(error: &clap::Error) -> String {
     paragraph.join(" ")
 }
 
-/// The likely command where clap has a guess, else the help of what was typed.
+/// The likely command where there is a guess, else the help of what was typed.
 fn hint(error: &clap::Error, arguments: &[OsString]) -> String {
-    let mut words = command_words(arguments);
-    if let Some(ContextValue::Strings(guesses)) = error.get(ContextKind::SuggestedSubcommand) {
-        // Clap puts its best guess last.
+    let root = super::definition();
+    let words = command_words(arguments).join(" ");
+    let noun = verb_of(&root, error).filter(|_| words.is_empty());
+    let guess = match (noun, error.get(ContextKind::SuggestedSubcommand)) {
+        (Some(command), _) => command,
         // The likeliest guess stands last.
-        words.extend(guesses.last().map(String::as_str));
+        (None, Some(ContextValue::Strings(guesses))) => guesses.last().cloned().unwrap_or_default(),
+        (None, _) => String::new(),
+    };
+    let parts = ["agent-fleet", &words, &guess, "--help"];
+    let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+    parts.join(" ")
+}
+
+/// What provider CLIs call; nobody who misspelt a command means it.
+const FOR_MACHINES: [&str; 3] = ["hook", "statusline", "scripted-agent"];
+
+fn forget_machines(error: &mut clap::Error) {
+    let guesses = error.remove(ContextKind::SuggestedSubcommand);
+    if let Some(ContextValue::Strings(mut guesses)) = guesses {
+        guesses.retain(|guess| !FOR_MACHINES.contains(&guess.as_str()));
+        if !guesses.is_empty() {
+            error.insert(
+                ContextKind::SuggestedSubcommand,
+                ContextValue::Strings(guesses),
+            );
+        }
     }
-    words.insert(0, "agent-fleet");
-    words.push("--help");
-    words.join(" ")
+}
+
+/// The command of a verb that was typed without its noun, such as `status`; the first that has it.
+fn verb_of(root: &clap::Command, error: &clap::Error) -> Option<String> {
+    let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand) else {
+        return None;
+    };
+    root.get_subcommands()
+        .find(|noun| {
+            noun.find_subcommand(word)
+                .is_some_and(|verb| verb.get_name() != "help")
+        })
+        .map(|noun| format!("{} {word}", noun.get_name()))
 }
 
 /// The typed words that name a command, whatever stands between them.
