@@ -230,6 +230,7 @@ fn settings_show_defaults_and_refuse_what_is_out_of_range() {
             "skills,.credentials.json",
         ),
         ("providers.codex.worker_options", "--ok,no"),
+        ("providers.codex.worker_options", "-b"),
         ("providers.codex.service", "/x"),
         ("settings.no_such", "1"),
         ("profiles.claude-1.enabled", "true"),
@@ -253,14 +254,14 @@ fn settings_show_defaults_and_refuse_what_is_out_of_range() {
                 "config",
                 "set",
                 "providers.claude.worker_options",
-                "--foo,-b",
+                "--foo,--bar:value",
             ])
             .success(),
     );
     let got = sandbox
         .run(["config", "get", "providers.claude.worker_options"])
         .success();
-    assert_eq!(got["value"], serde_json::json!(["--foo", "-b"]));
+    assert_eq!(got["value"], serde_json::json!(["--foo", "--bar:value"]));
     let shim = sandbox.write("bin/shim", "#!/bin/sh\n");
     std::fs::set_permissions(&shim, std::fs::Permissions::from_mode(0o755)).expect("mode");
     let error = sandbox

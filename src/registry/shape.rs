@@ -6,6 +6,7 @@ use super::key::{linkable, never_inherited};
 use super::path;
 use super::value::Value;
 use crate::id::{PoolId, ProviderKind};
+use crate::provider::argument::check_entry;
 
 /// What values a key takes.
 #[derive(Clone, Copy, Debug)]
@@ -117,11 +118,9 @@ impl Shape {
                     format!("must not hold `{item}`: it could move a worker to another account")
                 })
             }
-            Self::Options => (!item.starts_with('-')
-                || item.len() < 2
-                || item.contains(['=', ' '])
-                || item == "--")
-                .then(|| format!("holds option names such as `--name`, not `{item}`")),
+            Self::Options => check_entry(item)
+                .err()
+                .map(|problem| format!("must not hold `{item}`: {problem}")),
             Self::Flag
             | Self::Whole(..)
             | Self::Number(..)
