@@ -73,8 +73,8 @@ pub const VARIABLES: &[(&str, &str)] = &[
     ),
 ];
 
-/// A copy of the process environment.
-#[derive(Clone, Debug, Default)]
+/// A copy of the process environment. Only its names are shown in debug output: values may be secret.
+#[derive(Clone, Default)]
 pub struct Variables(BTreeMap<OsString, OsString>);
 
 impl Variables {
@@ -105,6 +105,12 @@ impl Variables {
         self.0
             .iter()
             .map(|(name, value)| (name.as_os_str(), value.as_os_str()))
+    }
+}
+
+impl std::fmt::Debug for Variables {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_set().entries(self.0.keys()).finish()
     }
 }
 
@@ -335,6 +341,12 @@ mod tests {
             (roots.state.as_str(), roots.share.as_str()),
             ("/x/agent-fleet", "/h/s")
         );
+    }
+
+    #[test]
+    fn a_value_of_the_environment_is_never_in_debug_output() {
+        let shown = format!("{:?}", variables(&[("API_KEY", "sk-synthetic")]));
+        assert_eq!(shown, r#"{"API_KEY"}"#);
     }
 
     #[test]
