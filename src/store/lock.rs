@@ -3,7 +3,8 @@
 //! A lock is an `flock` (through fs4) on a file under `state/locks` that is never deleted or replaced. The
 //! kernel releases it when its holder dies, so there is no stale-lock protocol. The file's body names the
 //! exclusive holder, for people and for the maintenance check. Locks are taken in the order of [`Name`];
-//! `Fetch` and `Start` are taken with no other held; only `Snapshot` may follow a `Fetch`. A debug assertion keeps the order per thread.
+//! `Fetch` and `Start` are taken with no other held; only `Snapshot` may follow a `Fetch`. A debug assertion
+//! keeps the order per thread.
 //!
 //! Limits: `flock` is advisory and per open file; network file systems are refused, not trusted.
 
@@ -15,6 +16,7 @@ use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use fs4::{FileExt, TryLockError};
+use rustix::io::Errno;
 
 use crate::clock::{Clock, Deadline};
 use crate::error::{Code, Error, Refusal, Result, code};
@@ -56,7 +58,7 @@ impl Name {
         }
     }
 
-    fn alone(&self) -> bool {
+    fn is_alone(&self) -> bool {
         matches!(self, Self::Fetch(_) | Self::Start(_))
     }
 
@@ -65,7 +67,7 @@ impl Name {
         // A fetch writes down its result before it lets go, or the next waiter would fetch again. Nobody
         // waits for a fetch while holding anything, so this cannot close a circle.
         let result = matches!((self, next), (Self::Fetch(_), Self::Snapshot(_)));
-        result || (self < next && !self.alone())
+        result || (self < next && !self.is_alone())
     }
 }
 
@@ -184,7 +186,7 @@ impl Locks {
         HELD.with_borrow(|held| {
             let below = held.iter().all(|other| other.admits(&name));
             debug_assert!(
-                below && (held.is_empty() || !name.alone()),
+                below && (held.is_empty() || !name.is_alone()),
                 "{name:?} taken while holding {held:?}"
             );
         });
@@ -198,7 +200,10 @@ impl Locks {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => return Ok(None),
             Err(TryLockError::Error(error))
-                if matches!(error.raw_os_error(), Some(37 | 38 | 95)) =>
+                if matches!(
+                    Errno::from_io_error(&error),
+                    Some(Errno::NOLCK | Errno::NOSYS | Errno::OPNOTSUPP)
+                ) =>
             {
                 return Err(LockError::Filesystem {
                     path,
