@@ -44,12 +44,12 @@
 //! | `share/hooks/codex.json` | [`provider::codex`] |
 //! | `share/scripted/` | [`provider::scripted`] |
 //! | `state/install.json` | [`registry::install`] |
-//! | `state/profiles/<profile>.json` | [`snapshot::durable`] |
+//! | `state/profiles/` | [`snapshot::durable`] |
 //! | `state/snapshot/registry` | [`snapshot::registry`] |
 //! | `state/snapshot/<provider>` | [`snapshot::provider`] |
 //! | `state/leases/` | [`lease`] |
 //! | `state/sessions/<task-key>.json` | [`snapshot::session`] |
-//! | `state/evidence/<provider>.jsonl` | [`snapshot::evidence`] |
+//! | `state/evidence/` | [`snapshot::evidence`] |
 //! | `state/evidence/<profile>.windows` | [`worker::statusline`] |
 //! | `state/readers/<profile>/` | [`quota`] |
 //! | `state/starts/<profile>.json` | [`worker::gate`] |

@@ -24,7 +24,6 @@ use crate::env::Context;
 use crate::error::{Error, Result, code};
 use crate::id::{ProfileId, ProviderKind, Task};
 use crate::lease::holder::Holder;
-
 use crate::lease::{self, Choice, Granted, Hold, LeaseStore, Occupancy, with_holders};
 use crate::quota::refresh::{Ask, refresh};
 use crate::registry::file;

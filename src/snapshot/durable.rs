@@ -31,12 +31,16 @@ const VERSION: u64 = 1;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Damage {
     /// There is a file, but nobody can read it.
-    #[error("the record `{path}` of profile `{profile}` cannot be read, so it is left alone")]
+    #[error(
+        "the record `{path}` of profile `{profile}` cannot be read, so it is left alone: {reason}"
+    )]
     Unreadable {
         /// Whose.
         profile: String,
         /// The file.
         path: Utf8PathBuf,
+        /// What is wrong with it.
+        reason: String,
     },
     /// There is a file in a format that this version does not know.
     #[error("the record `{path}` of profile `{profile}` was made by a newer agent-fleet")]
@@ -66,7 +70,7 @@ impl Refusal for Damage {
     }
     fn hint(&self) -> Option<String> {
         Some(match self {
-            Self::Unreadable { profile, path } => {
+            Self::Unreadable { profile, path, .. } => {
                 let path = shell::quote(path.as_str());
                 format!("mv {path} {path}.damaged && agent-fleet profile verify {profile}")
             }
@@ -75,7 +79,7 @@ impl Refusal for Damage {
         })
     }
     fn details(&self) -> Map<String, Value> {
-        let (Self::Unreadable { profile, path }
+        let (Self::Unreadable { profile, path, .. }
         | Self::Newer { profile, path }
         | Self::Lost { profile, path }) = self;
         let mut details = Map::new();
@@ -108,14 +112,16 @@ pub fn path(context: &Context, profile: &str) -> Utf8PathBuf {
 
 /// Reads a profile's file; `None` when there is none.
 pub(super) fn read(path: &Utf8Path, profile: &str) -> Result<Option<Record>, Damage> {
-    let unreadable = || Damage::Unreadable {
+    let unreadable = |reason: String| Damage::Unreadable {
         profile: profile.to_owned(),
         path: path.to_owned(),
+        reason,
     };
-    let Some(bytes) = read::optional(path).map_err(|_| unreadable())? else {
+    let malformed = |error: serde_json::Error| unreadable(error.to_string());
+    let Some(bytes) = read::optional(path).map_err(|error| unreadable(error.message))? else {
         return Ok(None);
     };
-    let fields: Map<String, Value> = serde_json::from_slice(&bytes).map_err(|_| unreadable())?;
+    let fields: Map<String, Value> = serde_json::from_slice(&bytes).map_err(malformed)?;
     match fields.get("version").and_then(Value::as_u64) {
         Some(VERSION) => {}
         Some(version) if version > VERSION => {
@@ -124,9 +130,9 @@ pub(super) fn read(path: &Utf8Path, profile: &str) -> Result<Option<Record>, Dam
                 path: path.to_owned(),
             });
         }
-        _ => return Err(unreadable()),
+        _ => return Err(unreadable("it names no format version".to_owned())),
     }
-    let durable = Durable::deserialize(Value::Object(fields.clone())).map_err(|_| unreadable())?;
+    let durable = Durable::deserialize(Value::Object(fields.clone())).map_err(malformed)?;
     let provider = fields
         .get("provider")
         .and_then(Value::as_str)

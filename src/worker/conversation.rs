@@ -120,7 +120,6 @@ impl Recorded {
     /// Both CLIs would otherwise fail after launch, or start a new conversation without a word.
     pub fn require(
         &self,
-        _: &Context,
         provider: &dyn Provider,
         profile: &Profile,
         workspace: &Workspace,

@@ -285,7 +285,7 @@ fn prepare<'a>(
     crate::home::program::ensure(context)?;
     let conversation = match recorded {
         Some(recorded) => Conversation::Resume {
-            id: recorded.require(context, provider, profile, workspace)?,
+            id: recorded.require(provider, profile, workspace)?,
         },
         None => Conversation::New {
             id: uuid::Uuid::new_v4().to_string(),
