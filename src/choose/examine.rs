@@ -5,8 +5,9 @@ use camino::Utf8Path;
 use super::accounts::ask;
 use crate::env::Context;
 use crate::error::{Error, Result, code};
+use crate::home;
 use crate::identity::proof::{self, Standing};
-use crate::provider::{self, HomePlan, NotReady, Override, Want};
+use crate::provider::{self, Override, Want};
 use crate::quota::refresh::{Ask, Target};
 use crate::registry::schema::{Profile, Registry};
 use crate::snapshot::profile::ProfileState;
@@ -44,31 +45,13 @@ pub fn examine(
             ));
         }
     }
-    if let Err(problem) = readiness(context, registry, profile)? {
-        return Ok(Examined::Rejected(problem.into()));
+    if let Err(problem) = home::readiness(context, registry, profile) {
+        return Ok(Examined::Rejected(problem));
     }
     match provider.overrides(&profile.home, workspace).first() {
         Some(found) => Ok(Examined::Rejected(overridden(profile, found))),
         None => Ok(Examined::Good),
     }
-}
-
-/// Whether the home is set up for workers, whoever is logged in there.
-pub fn readiness(
-    context: &Context,
-    registry: &Registry,
-    profile: &Profile,
-) -> Result<Result<(), NotReady>> {
-    let program = crate::home::program::path(context);
-    let plan = HomePlan {
-        context,
-        registry,
-        settings: registry.provider(profile.provider)?,
-        profile,
-        program: &program,
-        occupied: None,
-    };
-    Ok(provider::of(profile.provider).readiness(&plan))
 }
 
 /// The refusal of a profile whose login something would replace.

@@ -4,12 +4,13 @@ use jiff::Timestamp;
 
 use super::accounts::{Accounts, Known};
 use super::candidate::{Asked, Eligibility, Facts, Quota, Reserve, eligibility_if_enabled};
-use super::examine::{Examined, examine, readiness};
+use super::examine::{Examined, examine};
 use super::explain::{basis_word, told};
 use crate::clock::Deadline;
 use crate::contract::profile::Routeability;
 use crate::env::Context;
 use crate::error::{Class, Code, Error, Result, code};
+use crate::home;
 use crate::quota::headroom::Status;
 use crate::registry::schema::{Profile, Registry};
 use crate::snapshot::profile::ProfileState;
@@ -53,8 +54,7 @@ pub fn report(
         facts.quota = Quota::Fresh { headroom };
     }
     let mut said = known.obstacle.clone();
-    let home = readiness(context, registry, profile)?.map_err(Error::from);
-    let provision_problem = home
+    let provision_problem = home::readiness(context, registry, profile)
         .err()
         .filter(|error| error.code == code::NOT_PROVISIONED)
         .map(|error| error.message);

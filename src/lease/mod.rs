@@ -118,11 +118,6 @@ impl Occupancy {
         self.live.get(profile).copied().unwrap_or(0)
     }
 
-    /// True when one of `cap` slots is free.
-    pub fn is_free(&self, profile: &ProfileId, cap: u32) -> bool {
-        self.live(profile) < cap && !self.probed.contains(profile)
-    }
-
     /// Generation of the profile's last grant; 0 when there never was one in this boot.
     pub fn last_pick(&self, profile: &ProfileId) -> u64 {
         self.last_pick.get(profile).copied().unwrap_or(0)

@@ -1,7 +1,7 @@
 //! Starting a helper program and waiting for it, with a deadline.
 //!
-//! Used for external quota readers, for `git worktree`-free checks of CLIs (`--version`) and for provider
-//! commands in throw-away homes. Never for a provider on a live home: those are started by `exec` alone.
+//! Used for external quota readers, the person's own status line, the demo, and provider commands in
+//! throw-away homes. Never for a provider on a live home: those are started by `exec` alone.
 //!
 //! A program runs in a process group of its own, which is killed as a whole at the deadline. A child that it
 //! leaves behind with our pipes open delays nothing beyond the deadline.

@@ -66,7 +66,7 @@ pub(crate) fn first_free<'a>(
         let free = profiles
             .iter()
             .map(|name| profile(name))
-            .find(|profile| occupancy.is_free(profile, cap));
+            .find(|id| occupancy.live(id) < cap && !occupancy.probed.contains(id));
         Ok(match free {
             Some(profile) => Choice::Take {
                 profile,
