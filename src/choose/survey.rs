@@ -67,7 +67,10 @@ impl<'a> Survey<'a> {
             .collect();
         let kinds: BTreeSet<ProviderKind> =
             scope.iter().map(|(_, profile)| profile.provider).collect();
-        missing(registry, asked, scope.is_empty())?;
+        exists(registry, asked)?;
+        if scope.is_empty() {
+            return Err(super::explain::refusal(&[], asked, ""));
+        }
         let (workspace, trusted) = workspaces(context, registry, &kinds, request)?;
         let mut known = BTreeMap::new();
         for kind in &kinds {
@@ -156,14 +159,15 @@ impl<'a> Survey<'a> {
         rank(candidates, &self.registry.settings, self.now)
     }
 
-    /// One outcome per profile that was asked for, in registry order.
+    /// One outcome per profile that was asked for, sorted by id.
     pub(super) fn outcomes(
         &self,
         asked: &Asked,
         occupancy: &Occupancy,
         rejected: &Rejected,
     ) -> Vec<Outcome> {
-        self.entries
+        let mut outcomes: Vec<Outcome> = self
+            .entries
             .iter()
             .map(|entry| {
                 let eligibility = self.eligibility(entry, asked, rejected);
@@ -181,7 +185,9 @@ impl<'a> Survey<'a> {
                         .cloned(),
                 }
             })
-            .collect()
+            .collect();
+        outcomes.sort_by(|one, other| one.profile.cmp(&other.profile));
+        outcomes
     }
 
     /// The profiles that lack nothing but a slot.
@@ -309,18 +315,14 @@ fn live(profile: &Profile, occupancy: &Occupancy) -> u32 {
 }
 
 /// The asked-for pool or profile must exist before anything else is said about it.
-fn missing(registry: &Registry, asked: &Asked, empty: bool) -> Result<()> {
+fn exists(registry: &Registry, asked: &Asked) -> Result<()> {
     if let Some(profile) = &asked.profile {
         registry.profile(profile)?;
     }
     if let Some(kind) = asked.provider {
         registry.provider(kind)?;
     }
-    if empty {
-        Err(super::explain::refusal(&[], asked, ""))
-    } else {
-        Ok(())
-    }
+    Ok(())
 }
 
 /// Checks the workspace for each provider; refused when it will do for none.

@@ -96,7 +96,7 @@ pub struct Provisioned {
 /// The answer of `profile provision --all`.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct ProvisionedList {
-    /// In the order of the registry.
+    /// Sorted by id.
     pub profiles: Vec<Provisioned>,
 }
 

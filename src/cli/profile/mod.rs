@@ -44,7 +44,7 @@ enum Verb {
     /// Change what a profile may be used for, and how much
     Policy(policy::PolicyArguments),
     /// Make or repair the home: hooks, links, inherited settings; never a login
-    Provision(provision::ProvisionArguments),
+    Provision(OneOrAll),
     /// Take a profile out of the registry; its login is never deleted
     Remove(Which),
     /// Show everything about a profile: login, quota, leases, and whether it would be chosen
@@ -52,7 +52,7 @@ enum Verb {
     /// End a drain
     Undrain(Which),
     /// Prove whose login is in the home, by asking the provider once
-    Verify(verify::VerifyArguments),
+    Verify(OneOrAll),
 }
 
 #[derive(Debug, clap::Args)]
@@ -60,6 +60,32 @@ struct Which {
     /// Which profile
     #[arg(value_name = "PROFILE")]
     id: ProfileId,
+}
+
+#[derive(Debug, clap::Args)]
+struct OneOrAll {
+    /// Which profile
+    #[arg(
+        value_name = "PROFILE",
+        required_unless_present = "all",
+        conflicts_with = "all"
+    )]
+    id: Option<ProfileId>,
+    /// Every profile
+    #[arg(long)]
+    all: bool,
+}
+
+impl OneOrAll {
+    /// The profiles that are meant, sorted by id.
+    fn of<'a>(&self, registry: &'a schema::Registry) -> Result<Vec<&'a schema::Profile>> {
+        let mut profiles = match &self.id {
+            Some(id) => vec![registry.profile(id)?],
+            None => registry.profiles.iter().collect(),
+        };
+        profiles.sort_by(|one, other| one.id.cmp(&other.id));
+        Ok(profiles)
+    }
 }
 
 pub(super) fn run(app: &App, arguments: ProfileArguments) -> Result<Outcome> {

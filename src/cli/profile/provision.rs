@@ -1,6 +1,6 @@
 //! `agent-fleet profile provision PROFILE|--all`.
 
-use super::{App, Outcome};
+use super::{App, OneOrAll, Outcome};
 use crate::contract::profile::{Provisioned, ProvisionedList};
 use crate::error::{Error, Result, code};
 use crate::home;
@@ -8,28 +8,15 @@ use crate::id::ProfileId;
 use crate::registry::schema::{Profile, Registry};
 use crate::snapshot;
 
-#[derive(Debug, clap::Args)]
-pub(super) struct ProvisionArguments {
-    /// Which profile
-    #[arg(
-        value_name = "PROFILE",
-        required_unless_present = "all",
-        conflicts_with = "all"
-    )]
-    id: Option<ProfileId>,
-    /// Every profile of the registry
-    #[arg(long)]
-    all: bool,
-}
-
-pub(super) fn run(app: &App, arguments: &ProvisionArguments) -> Result<Outcome> {
+pub(super) fn run(app: &App, which: &OneOrAll) -> Result<Outcome> {
     let registry = snapshot::registry::load(&app.context)?;
-    if let Some(id) = &arguments.id {
-        return app.view(&one(app, &registry, registry.profile(id)?)?);
+    let wanted = which.of(&registry)?;
+    if let (Some(_), [profile]) = (&which.id, &wanted[..]) {
+        return app.view(&one(app, &registry, profile)?);
     }
     // One broken home never keeps its siblings from theirs.
     let (mut profiles, mut failed) = (Vec::new(), Vec::new());
-    for profile in &registry.profiles {
+    for profile in wanted {
         match one(app, &registry, profile) {
             Ok(provisioned) => profiles.push(provisioned),
             Err(error) => failed.push((profile.id.clone(), error)),

@@ -1,35 +1,16 @@
 //! `agent-fleet profile verify`.
 
-use crate::cli::{App, Outcome};
+use super::{App, OneOrAll, Outcome};
 use crate::clock::ROUTINE;
 use crate::contract::identity::VerificationList;
-use crate::error::{Error, Result, code};
-use crate::id::ProfileId;
+use crate::error::{Error, Result};
 use crate::identity::verify::verify;
 use crate::snapshot;
 
-#[derive(Debug, clap::Args)]
-pub(super) struct VerifyArguments {
-    /// Which profile
-    #[arg(
-        value_name = "PROFILE",
-        required_unless_present = "all",
-        conflicts_with = "all"
-    )]
-    profile: Option<ProfileId>,
-    /// Every profile
-    #[arg(long)]
-    all: bool,
-}
-
-pub(super) fn run(app: &App, arguments: &VerifyArguments) -> Result<Outcome> {
+pub(super) fn run(app: &App, which: &OneOrAll) -> Result<Outcome> {
     let context = &app.context;
     let registry = snapshot::registry::load(context)?;
-    let mut profiles = match &arguments.profile {
-        Some(id) => vec![registry.profile(id)?],
-        None => registry.profiles.iter().collect(),
-    };
-    profiles.sort_by(|one, other| one.id.cmp(&other.id));
+    let profiles = which.of(&registry)?;
     let deadline = context.clock.deadline(ROUTINE);
     let verdicts = verify(context, &registry, &profiles, &deadline)?;
     let refusal = verdicts.iter().find_map(|verdict| verdict.refusal.clone());
@@ -46,6 +27,6 @@ pub(super) fn run(app: &App, arguments: &VerifyArguments) -> Result<Outcome> {
 fn with_rows(refusal: Error, list: &VerificationList) -> Error {
     match serde_json::to_value(&list.verified) {
         Ok(rows) => refusal.detail("verified", rows),
-        Err(error) => Error::new(code::INTERNAL, format!("cannot serialise: {error}")),
+        Err(error) => Error::internal(format!("cannot serialise: {error}")),
     }
 }
