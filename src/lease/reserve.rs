@@ -136,7 +136,7 @@ impl Locked<'_> {
             self.table.write(at, &record.encode())?;
         }
         let verdict = self.verify(at);
-        Ok(self.granted(&record, verdict, None, true))
+        Ok(self.returned(&record, verdict, None))
     }
 
     /// Binds the reservation there is.
@@ -153,20 +153,15 @@ impl Locked<'_> {
         }
         record.stage = running(holder, Takes::Slot, self.store.clock.now());
         self.table.write(at, &record.encode())?;
-        Ok(self.granted(&record, Verdict::Alive, Some(witness), true))
+        Ok(self.returned(&record, Verdict::Alive, Some(witness)))
     }
 
-    fn granted(
-        &self,
-        record: &Record,
-        verdict: Verdict,
-        witness: Option<Witness>,
-        sticky: bool,
-    ) -> Granted {
+    /// The answer with a lease that the task had before.
+    fn returned(&self, record: &Record, verdict: Verdict, witness: Option<Witness>) -> Granted {
         let (live, _) = self.use_of(&record.profile.id());
         Granted {
             lease: self.lease(record, verdict),
-            sticky,
+            sticky: true,
             active_before: live.saturating_sub(1),
             witness,
         }

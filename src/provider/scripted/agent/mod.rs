@@ -29,13 +29,13 @@ pub fn run(context: &Context, arguments: &[OsString]) -> u8 {
         Some((word, rest)) if word == grammar::LOGIN => agent_home(context)
             .and_then(|home| login::command(context, &home, rest))
             .map(|message| {
-                Output::new(false).say(&message);
+                Output::Text.say(&message);
                 0
             }),
         _ => converse(context, arguments),
     };
     outcome.unwrap_or_else(|error| {
-        Output::new(false).fail(&error.message);
+        Output::Text.fail(&error.message);
         1
     })
 }
@@ -77,7 +77,10 @@ fn converse(context: &Context, arguments: &[OsString]) -> Result<u8> {
             format!("No conversation found with session ID: {session}"),
         ));
     }
-    let output = Output::new(parsed.value("--output-format") == Some(OsStr::new("stream-json")));
+    let output = match parsed.value("--output-format") {
+        Some(form) if form == OsStr::new("stream-json") => Output::Stream,
+        Some(_) | None => Output::Text,
+    };
     let source = if resumed.is_some() {
         "resume"
     } else {

@@ -6,16 +6,14 @@ use serde_json::{Value, json};
 
 /// Where a turn's output goes and in which form.
 #[derive(Debug)]
-pub(super) struct Output {
-    stream: bool,
+pub(super) enum Output {
+    /// Plain text.
+    Text,
+    /// One JSON object a line: `--output-format stream-json`.
+    Stream,
 }
 
 impl Output {
-    /// `stream` is `--output-format stream-json`.
-    pub(super) fn new(stream: bool) -> Self {
-        Self { stream }
-    }
-
     /// A reader that went away does not stop the agent.
     fn line(text: &str) {
         let mut stdout = io::stdout().lock();
@@ -24,17 +22,17 @@ impl Output {
 
     /// Something that only machines care about.
     pub(super) fn event(&self, event: &Value) {
-        if self.stream {
-            Self::line(&event.to_string());
+        match self {
+            Self::Text => {}
+            Self::Stream => Self::line(&event.to_string()),
         }
     }
 
     /// The agent's words.
     pub(super) fn say(&self, text: &str) {
-        if self.stream {
-            Self::line(&json!({"type": "assistant", "text": text}).to_string());
-        } else {
-            Self::line(text);
+        match self {
+            Self::Text => Self::line(text),
+            Self::Stream => Self::line(&json!({"type": "assistant", "text": text}).to_string()),
         }
     }
 
