@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::support::sandbox::Ran;
 use crate::support::world::{Account, POOL, World};
 
 /// Why a profile would not be chosen now, with the time when that may have passed.
@@ -95,6 +96,26 @@ fn a_billing_block_stays_until_a_person_lifts_it_with_the_command_that_is_named(
     assert_eq!(world.command(&clear)["changed"], true);
     assert_eq!(world.exec("c", "say hi").status, 0);
     assert_eq!(world.command(&clear)["changed"], false);
+}
+
+#[test]
+fn an_id_that_is_used_again_after_half_a_removal_begins_anew() {
+    let world = World::with(1);
+    world.command(&["profile", "drain", "one", "--reason", "leaving"]);
+    let home = world.command(&["profile", "status", "one"])["home"].clone();
+    let home = home.as_str().expect("a home");
+    // The fourth durable step puts the registry without it in force.
+    let mut removal = world.sandbox.command(["profile", "remove", "one"]);
+    let ended = Ran::of(removal.env("AGENT_FLEET_TEST_CRASH_AT", "4"));
+    assert_ne!(ended.status, 0, "{ended:?}");
+    let gone = ["profile", "status", "one"];
+    world.sandbox.run(gone).refused("not_found");
+    let add = ["profile", "add", "one", "--provider", "scripted"];
+    let place = ["--home", home, "--in-place"];
+    world.command(&[add.as_slice(), &place].concat());
+    let status = world.command(&["profile", "status", "one"]);
+    assert_eq!(status["drain"], Value::Null, "{status}");
+    assert_eq!(status["quota"]["identity_fingerprint"], Value::Null);
 }
 
 #[test]

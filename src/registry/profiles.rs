@@ -73,10 +73,17 @@ pub fn default_pools(provider: ProviderKind, policy: SafetyPolicy) -> Vec<String
 
 /// Adds a profile, disabled.
 ///
+/// `forget` runs under maintenance, with no other lock held, before anything changes: a removal that was
+/// ended half-way, or done in an editor, leaves records of an account that is not the new profile's.
+///
 /// Fails with `already_exists` for a known id or a home that holds something, with `usage` for a home that
 /// overlaps, with `not_found` for a home to be taken in place that is not there, and the codes of
 /// [`edit::change`].
-pub fn add(context: &Context, addition: &Addition) -> Result<Changed<Profile>> {
+pub fn add(
+    context: &Context,
+    addition: &Addition,
+    forget: impl FnOnce() -> Result<()>,
+) -> Result<Changed<Profile>> {
     let Addition {
         id,
         provider,
@@ -101,6 +108,9 @@ pub fn add(context: &Context, addition: &Addition) -> Result<Changed<Profile>> {
             "agent-fleet profile add {id} --provider {provider} --home {}",
             shell::quote(home.as_str())
         )));
+    }
+    if current(context)?.profile(id).is_err() {
+        forget()?;
     }
     let changed = edit::change(context, &maintenance, |registry, document| {
         if registry.profile(id).is_ok() {

@@ -304,7 +304,13 @@ pub fn forget(
         if pins(context, provider)?.contains_key(profile.as_str()) {
             remember(context, provider, profile.as_str(), None)?;
         }
-        directory::remove_file(path(context, profile.as_str()))
+        let file = path(context, profile.as_str());
+        if !file.exists() {
+            return Ok(());
+        }
+        directory::remove_file(file)?;
+        // A record that came back after a power cut would pin a new profile of this id to the old account.
+        replace::sync_directory(folder(context).as_std_path())
     })
 }
 

@@ -25,7 +25,7 @@ impl<const SIZE: usize> Blocks<SIZE> {
 
     /// Opens an existing file to read it.
     pub fn open_read_only(path: impl AsRef<Path>) -> io::Result<Self> {
-        let file = File::open(path)?;
+        let file = super::read::open(path)?;
         Ok(Self { file })
     }
 

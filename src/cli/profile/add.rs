@@ -4,12 +4,14 @@ use std::path::PathBuf;
 
 use super::policy::WantedArguments;
 use super::{App, Outcome, name, told};
+use crate::clock::ROUTINE;
 use crate::error::Result;
 use crate::id::{ProfileId, ProviderKind};
 use crate::registry::profiles::{self, Addition, Home};
 use crate::registry::project;
 use crate::render::page::Page;
 use crate::render::words;
+use crate::snapshot::durable;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct AddArguments {
@@ -45,7 +47,11 @@ pub(super) fn run(app: &App, arguments: AddArguments) -> Result<Outcome> {
         },
         wanted: arguments.wanted.into(),
     };
-    let changed = profiles::add(&app.context, &addition)?;
+    let forget = || {
+        let deadline = app.context.clock.deadline(ROUTINE);
+        durable::forget(&app.context, addition.provider, &addition.id, &deadline)
+    };
+    let changed = profiles::add(&app.context, &addition, forget)?;
     let profile = &changed.answer;
     let page = Page::new()
         .line(format!(
