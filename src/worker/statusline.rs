@@ -44,7 +44,7 @@ pub fn run(context: &Context, home: Option<&Utf8Path>, sources: &Sources<'_>, sa
         say(&(line(&worker, &windows) + "\n"));
         drop(remember(context, &worker, &status, windows, sources));
     }
-    if let Some(command) = home.and_then(|home| Aside::load(home).status_line) {
+    if let Some(command) = home.and_then(|home| Aside::load(home).ok()?.status_line) {
         say(&String::from_utf8_lossy(&own(context, &command, input)));
     }
 }

@@ -59,7 +59,7 @@ pub fn provision(plan: &HomePlan<'_>) -> Result<Vec<String>> {
         ));
     }
     link::share(plan, &mut changes)?;
-    let remembered = Aside::load(home);
+    let remembered = Aside::load(home)?;
     let mut aside = remembered.clone();
     settings(plan, &mut aside, &mut changes)?;
     config(plan, &mut aside, &mut changes)?;
@@ -365,7 +365,10 @@ mod tests {
         assert_eq!(world.read("home/CLAUDE.md"), "rules");
         assert!(!world.path("home/.credentials.json").exists());
         assert_eq!(
-            Aside::load(&world.path("home")).status_line.as_deref(),
+            Aside::load(&world.path("home"))
+                .unwrap()
+                .status_line
+                .as_deref(),
             Some("my-line --x")
         );
         assert_eq!(provision(&parts.plan()).unwrap(), [""; 0]);
@@ -420,7 +423,7 @@ mod tests {
         world.write("person/.claude/settings.json", &base.to_string());
         provision(&parts.plan()).unwrap();
         assert_eq!(
-            Aside::load(&home).status_line.as_deref(),
+            Aside::load(&home).unwrap().status_line.as_deref(),
             Some("newer-line")
         );
         let mut settings = read(&world, "home/settings.json");
@@ -428,7 +431,10 @@ mod tests {
         world.write("home/settings.json", &settings.to_string());
         provision(&parts.plan()).unwrap();
         provision(&parts.plan()).unwrap();
-        assert_eq!(Aside::load(&home).status_line.as_deref(), Some("own-line"));
+        assert_eq!(
+            Aside::load(&home).unwrap().status_line.as_deref(),
+            Some("own-line")
+        );
         let command = read(&world, "home/settings.json")["statusLine"]["command"].to_string();
         assert!(
             command.contains("agent-fleet statusline --home"),

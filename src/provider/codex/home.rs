@@ -52,7 +52,7 @@ pub fn provision(plan: &HomePlan<'_>) -> Result<Vec<String>> {
     link::ensure_home(home, &mut changes)?;
     link::refuse(home, &[CREDENTIALS, CONFIG, FILE])?;
     link::share(plan, &mut changes)?;
-    let remembered = Aside::load(home);
+    let remembered = Aside::load(home)?;
     let mut aside = remembered.clone();
     config(plan, &mut aside, &mut changes)?;
     let path = home.join(FILE);
