@@ -331,6 +331,7 @@ mod tests {
                 account_id: None,
                 access_expires_at: expires.parse().ok(),
                 refreshable: true,
+                renewed_from: None,
                 login_expires_at: None,
             },
             text: Secret::new(""),

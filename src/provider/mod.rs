@@ -18,7 +18,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use camino::{Utf8Path, Utf8PathBuf};
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use crate::clock::Deadline;
 use crate::env::Context;
@@ -44,8 +44,22 @@ pub struct Login {
     pub access_expires_at: Option<Timestamp>,
     /// Whether the provider's CLI can renew it.
     pub refreshable: bool,
+    /// From when a CLI that starts renews it first; `None` when it never does.
+    pub renewed_from: Option<Timestamp>,
     /// When the whole login ends, where the file says so.
     pub login_expires_at: Option<Timestamp>,
+}
+
+/// How long before its expiry both CLIs renew an access token when they start (run with both).
+pub const RENEWAL_WINDOW: SignedDuration = SignedDuration::from_mins(5);
+
+impl Login {
+    /// From when a token that expires then is renewed at a start.
+    pub fn renewal_of(expires: Timestamp) -> Timestamp {
+        expires
+            .checked_sub(RENEWAL_WINDOW)
+            .unwrap_or(Timestamp::MIN)
+    }
 }
 
 /// Kinds of credential.

@@ -80,8 +80,7 @@ impl Ready<'_> {
         ) {
             Seen::Read(look) if look.login.kind == LoginKind::Subscription => Some(Gate {
                 digest: look.login.digest.clone(),
-                expires_at: look.login.access_expires_at,
-                refreshable: look.login.refreshable,
+                renewed_from: look.login.renewed_from,
             }),
             Seen::Read(_)
             | Seen::Missing

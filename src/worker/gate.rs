@@ -1,6 +1,6 @@
 //! The start gate: starters on an old token go one at a time.
 //!
-//! Both CLIs refresh their login from five minutes before its expiry, and several Codex starts at once
+//! Both CLIs refresh their login from five minutes before its expiry (`Login::renewed_from` knows the rest), and several Codex starts at once
 //! spend one single-use refresh token several times, which can revoke the login. Inside that window a
 //! starter writes a record and goes; the next one waits until the credential's digest has changed, the
 //! first is gone, or 30 seconds have passed. Outside the window there is no gate, so after the refresh all
@@ -12,7 +12,7 @@
 use std::time::Duration;
 
 use camino::Utf8PathBuf;
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::clock::BootTime;
@@ -24,8 +24,6 @@ use crate::store::replace::{Durability, replace};
 use crate::store::{directory, read};
 use crate::sys::process;
 
-/// How long before expiry both CLIs begin to refresh.
-pub const WINDOW: SignedDuration = SignedDuration::from_mins(5);
 /// How long one starter may keep the others waiting.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 const POLL: Duration = Duration::from_millis(50);
@@ -50,10 +48,8 @@ pub struct Record {
 pub struct Seen {
     /// Digest of the login tokens now.
     pub digest: String,
-    /// When the access token expires.
-    pub expires_at: Option<Timestamp>,
-    /// Whether the CLI can refresh it.
-    pub refreshable: bool,
+    /// From when a CLI that starts refreshes it first; `None` when it never does.
+    pub renewed_from: Option<Timestamp>,
 }
 
 /// What a starter may do.
@@ -75,10 +71,7 @@ pub fn decide(
     wall: Timestamp,
     boot: BootTime,
 ) -> Decision {
-    let old = seen
-        .expires_at
-        .is_some_and(|at| at.duration_since(wall) <= WINDOW);
-    if !old || !seen.refreshable {
+    if seen.renewed_from.is_none_or(|at| at > wall) {
         return Decision::Open;
     }
     match record {
@@ -178,6 +171,7 @@ fn record_path(context: &Context, profile: &ProfileId) -> Utf8PathBuf {
 mod tests {
     use super::{Decision, Record, Seen, decide};
     use crate::clock::BootTime;
+    use crate::provider::Login;
     use jiff::Timestamp;
 
     fn wall() -> Timestamp {
@@ -187,8 +181,7 @@ mod tests {
     fn seen(expires: &str) -> Seen {
         Seen {
             digest: "d".into(),
-            expires_at: Some(expires.parse().unwrap()),
-            refreshable: true,
+            renewed_from: Some(Login::renewal_of(expires.parse().unwrap())),
         }
     }
 
@@ -215,7 +208,7 @@ mod tests {
             Decision::Open
         );
         let fixed = Seen {
-            refreshable: false,
+            renewed_from: None,
             ..seen("2025-01-01T00:00:00Z")
         };
         assert_eq!(

@@ -16,6 +16,10 @@ pub(crate) const FILE: &str = ".credentials.json";
 /// The CLI's own settings, relative to the home; they name an account, but nobody checks it.
 pub(crate) const SETTINGS_FILE: &str = ".claude.json";
 
+/// What a login must be good for: with one that lacks it the CLI takes an API key where it finds one, and is not
+/// logged in where it does not (run with 2.1.332).
+const INFERENCE: &str = "user:inference";
+
 /// Reads a credential file's bytes.
 pub(crate) fn parse(bytes: &[u8]) -> Result<Login, LoginError> {
     let file: Value = serde_json::from_slice(bytes).map_err(|_| LoginError::Unparsable)?;
@@ -30,18 +34,23 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<Login, LoginError> {
     };
     let access = text(&login["accessToken"]);
     let refresh = text(&login["refreshToken"]);
-    let kind = if access.is_none() && refresh.is_none() {
+    let answers = login["scopes"]
+        .as_array()
+        .is_some_and(|scopes| scopes.iter().any(|scope| scope == INFERENCE));
+    let kind = if !answers || access.is_none() && refresh.is_none() {
         LoginKind::Blank
     } else {
         LoginKind::Subscription
     };
+    let expires = instant(&login["expiresAt"]);
     Ok(Login {
         kind,
         digest: digest(&[access.as_deref(), refresh.as_deref()]),
         access_token: access.map(Secret::new),
         account_id: None,
-        access_expires_at: instant(&login["expiresAt"]),
+        access_expires_at: expires,
         refreshable: refresh.is_some(),
+        renewed_from: refresh.and(expires).map(Login::renewal_of),
         login_expires_at: instant(&login["refreshTokenExpiresAt"]),
     })
 }
@@ -91,6 +100,16 @@ mod tests {
             b"{\"claudeAiOauth\":null}",
         ] {
             assert_eq!(parse(blank).unwrap().kind, LoginKind::Blank);
+        }
+    }
+
+    #[test]
+    fn a_login_that_may_not_ask_the_model_is_none() {
+        let text = String::from_utf8(LOGIN.to_vec()).unwrap();
+        for scopes in ["[\"user:profile\"]", "[]", "null", "\"user:inference\""] {
+            let text = text.replace("[\"user:inference\", \"user:profile\"]", scopes);
+            let login = parse(text.as_bytes()).unwrap();
+            assert_eq!(login.kind, LoginKind::Blank, "{scopes}");
         }
     }
 

@@ -2,9 +2,12 @@
 //!
 //! The proof binds to `auth_mode`, `OPENAI_API_KEY` and `tokens.{id_token, access_token, refresh_token,
 //! account_id}`: the same tokens with another `account_id` are billed elsewhere. `last_refresh` is not in it.
+//! Without a mode, a key counts before the tokens, and in a mode that is neither `chatgpt` nor `apikey` the tokens do
+//! not count at all (run with 0.171).
 //! The only expiry is the access token's `exp` claim; nobody checks its signature, and nothing but the
 //! question "is it worth asking the server with it" depends on it.
 
+use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
 use crate::identity::fingerprint::Account;
@@ -16,6 +19,11 @@ use crate::secret::Secret;
 pub(crate) const FILE: &str = "auth.json";
 /// The claim that holds the account's ids in both JWTs.
 const CLAIM: &str = "https://api.openai.com/auth";
+
+/// How long Codex uses a token that does not tell its expiry, after its last renewal.
+const UNTOLD: SignedDuration = SignedDuration::from_hours(8 * 24);
+/// Logins of other kinds, which count before the tokens where `auth_mode` does not decide.
+const OTHERS: [&str; 3] = ["agent_identity", "bedrock_api_key", "personal_access_token"];
 
 /// Reads a credential file's bytes.
 pub(crate) fn parse(bytes: &[u8]) -> Result<Login, LoginError> {
@@ -32,11 +40,13 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<Login, LoginError> {
         ["id_token", "access_token", "refresh_token", "account_id"].map(|name| text(&tokens[name]));
     let tokens_present = access.is_some() || refresh.is_some();
     let kind = match mode.as_deref() {
-        Some("apikey") if key.is_some() => LoginKind::ApiKey,
-        Some("apikey") => LoginKind::Blank,
-        _ if tokens_present => LoginKind::Subscription,
-        _ if key.is_some() => LoginKind::ApiKey,
-        _ => LoginKind::Blank,
+        Some("apikey") | None if key.is_some() => LoginKind::ApiKey,
+        Some("chatgpt") if tokens_present => LoginKind::Subscription,
+        None if tokens_present && OTHERS.iter().all(|name| file[*name].is_null()) => {
+            LoginKind::Subscription
+        }
+        // The tokens do not count in any other mode, and the mode's own login is none that we can prove.
+        Some(_) | None => LoginKind::Blank,
     };
     let fields = [&mode, &key, &id, &access, &refresh, &account].map(|field| field.as_deref());
     let expires = access
@@ -50,8 +60,19 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<Login, LoginError> {
         account_id: account.map(Secret::new),
         access_expires_at: expires,
         refreshable: refresh.is_some(),
+        renewed_from: refresh.map(|_| renewed_from(expires, instant(&file["last_refresh"]))),
         login_expires_at: None,
     })
+}
+
+/// Codex goes by the access token's expiry, by the last renewal where the token tells none, and always renews a
+/// login that tells no last renewal (run with 0.171).
+fn renewed_from(expires: Option<Timestamp>, last: Option<Timestamp>) -> Timestamp {
+    match (last, expires) {
+        (None, _) => Timestamp::MIN,
+        (Some(_), Some(expires)) => Login::renewal_of(expires),
+        (Some(last), None) => last.checked_add(UNTOLD).unwrap_or(Timestamp::MAX),
+    }
 }
 
 /// Whom the file claims the login belongs to: hints that must agree with the server.
@@ -111,8 +132,9 @@ fn base64url(text: &str) -> Option<Vec<u8>> {
 
 #[cfg(test)]
 mod tests {
-    use super::{base64url, hints, parse};
-    use crate::provider::LoginKind;
+    use super::{base64url, hints, parse, renewed_from};
+    use crate::provider::{Login, LoginKind};
+    use jiff::Timestamp;
     use proptest::prelude::*;
 
     const LOGIN: &[u8] = include_bytes!("../../../fixtures/provider/codex/auth.json");
@@ -146,6 +168,61 @@ mod tests {
         assert_ne!(edited("\"account_id\": \"4", "\"account_id\": \"5"), digest);
         assert_ne!(edited("rt_LAB0001", "rt_LAB0002"), digest);
         assert_ne!(edited("\"chatgpt\"", "\"apikey\""), digest);
+    }
+
+    #[test]
+    fn a_key_counts_before_the_tokens_unless_the_mode_says_otherwise() {
+        let text = String::from_utf8(LOGIN.to_vec()).unwrap();
+        let with = |mode: &str, name: &str, value: &str| {
+            let mut file: serde_json::Value = serde_json::from_str(&text).unwrap();
+            file["auth_mode"] = serde_json::from_str(mode).unwrap();
+            file[name] = value.into();
+            parse(file.to_string().as_bytes()).unwrap().kind
+        };
+        let key = "OPENAI_API_KEY";
+        for (mode, name, kind) in [
+            ("\"chatgpt\"", key, LoginKind::Subscription),
+            (
+                "\"chatgpt\"",
+                "personal_access_token",
+                LoginKind::Subscription,
+            ),
+            ("null", "unknown", LoginKind::Subscription),
+            ("null", key, LoginKind::ApiKey),
+            ("null", "personal_access_token", LoginKind::Blank),
+            ("\"apikey\"", key, LoginKind::ApiKey),
+            ("\"ApiKey\"", key, LoginKind::Blank),
+            (
+                "\"personalAccessToken\"",
+                "personal_access_token",
+                LoginKind::Blank,
+            ),
+            ("\"agentIdentity\"", "agent_identity", LoginKind::Blank),
+        ] {
+            assert_eq!(with(mode, name, "synthetic"), kind, "{mode} with {name}");
+        }
+    }
+
+    #[test]
+    fn a_login_that_tells_no_renewal_is_renewed_at_every_start() {
+        let (now, later) = (
+            Timestamp::UNIX_EPOCH,
+            "2026-12-30T08:00:00Z".parse().unwrap(),
+        );
+        assert_eq!(
+            parse(LOGIN).unwrap().renewed_from,
+            "2026-12-30T07:55:00Z".parse().ok()
+        );
+        assert_eq!(renewed_from(Some(later), None), Timestamp::MIN);
+        assert_eq!(
+            renewed_from(None, Some(now)),
+            "1970-01-09T00:00:00Z".parse().unwrap()
+        );
+        assert_eq!(
+            renewed_from(Some(later), Some(now)),
+            Login::renewal_of(later)
+        );
+        assert_eq!(Login::renewal_of(Timestamp::MIN), Timestamp::MIN);
     }
 
     #[test]

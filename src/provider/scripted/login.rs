@@ -60,10 +60,15 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Login, LoginError> {
     } else {
         LoginKind::Subscription
     };
+    let refreshable = !refresh.is_empty() && !file.token.is_empty();
     Ok(Login {
         kind,
         digest: digest(&[&file.token, refresh]),
-        refreshable: !refresh.is_empty() && !file.token.is_empty(),
+        refreshable,
+        renewed_from: file
+            .expires_at
+            .filter(|_| refreshable)
+            .map(Login::renewal_of),
         access_token: (!file.token.is_empty()).then(|| Secret::new(&file.token)),
         account_id: None,
         access_expires_at: file.expires_at,
