@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use agent_fleet::provider::claude::overlay::{BLANK, BLANK_SETTINGS, CARRIED, STORE};
+use agent_fleet::provider::claude::overlay::{BLANK, BLANK_SETTINGS, CARRIED, PROFILES, STORE};
 use serde_json::{Value, json};
 
 use crate::cli::Cli;
@@ -48,6 +48,7 @@ fn keys() -> BTreeSet<&'static str> {
     let stated = BLANK.iter().chain(CARRIED).chain(BLANK_SETTINGS);
     let mut keys: BTreeSet<&str> = stated.map(|(key, _)| *key).collect();
     keys.insert(STORE);
+    keys.insert(PROFILES);
     keys.extend(MOVES);
     keys
 }
@@ -61,7 +62,10 @@ fn plant(world: &World, key: &str) -> Value {
         "ANTHROPIC_CUSTOM_HEADERS" => format!("Authorization: Bearer {TOKEN}"),
         "NO_PROXY" | "no_proxy" => "*".to_owned(),
         "NODE_TLS_REJECT_UNAUTHORIZED" => "0".to_owned(),
-        "ANTHROPIC_PROFILE" => "another".to_owned(),
+        "ANTHROPIC_FEDERATION_RULE_ID" | "ANTHROPIC_ORGANIZATION_ID" | "ANTHROPIC_PROFILE" => {
+            "another".to_owned()
+        }
+        PROFILES => world.lab.path("nowhere").display().to_string(),
         STORE => world.home(Cli::Claude, 2).display().to_string(),
         _ if key.ends_with("TOKEN") => TOKEN.to_owned(),
         _ if key.ends_with("URL") || key.to_ascii_uppercase().ends_with("PROXY") => {

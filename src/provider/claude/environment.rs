@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 
+use super::overlay::{PROFILES, profiles};
 use crate::provider::LaunchFacts;
 
 /// Names the home. macOS keychain items are named by a hash of this very string.
@@ -9,8 +10,10 @@ pub const HOME: &str = "CLAUDE_CONFIG_DIR";
 
 /// The variables; the caller removed everything else that names an account.
 pub fn variables(facts: &LaunchFacts) -> Vec<(OsString, OsString)> {
+    let nowhere = profiles(&facts.home);
     [
         (HOME, facts.home.as_str()),
+        (PROFILES, nowhere.as_str()),
         // `/login` and `/logout` in a worker's terminal would change or end the leased login.
         ("DISABLE_LOGIN_COMMAND", "1"),
         ("DISABLE_LOGOUT_COMMAND", "1"),

@@ -9,7 +9,7 @@
 //! here, because argv is public; for such a launch a project's settings can still name another proxy.
 //! The two variables by which a token arrives on a descriptor are not blanked: settings cannot open one.
 
-use camino::Utf8Path;
+use camino::{Utf8Path, Utf8PathBuf};
 use serde_json::{Map, Value, json};
 
 use crate::env::Variables;
@@ -28,7 +28,15 @@ pub const BLANK: &[(&str, &str)] = &[
         "ANTHROPIC_CUSTOM_HEADERS",
         "an Authorization header in it replaces the login",
     ),
+    (
+        "ANTHROPIC_FEDERATION_RULE_ID",
+        "with the organisation, exchanges another identity for a token",
+    ),
     ("ANTHROPIC_FOUNDRY_BASE_URL", "route of another provider"),
+    (
+        "ANTHROPIC_ORGANIZATION_ID",
+        "with the rule, exchanges another identity for a token",
+    ),
     ("ANTHROPIC_PROFILE", "names another stored login"),
     (
         "ANTHROPIC_UNIX_SOCKET",
@@ -84,6 +92,17 @@ pub const CARRIED: &[(&str, &str)] = &[
 /// Environment key that is set to the home: blank, the CLI finds no login; planted, it takes another's.
 pub const STORE: &str = "CLAUDE_SECURESTORAGE_CONFIG_DIR";
 
+/// Environment key that is set to a directory that does not exist, see [`profiles`].
+pub const PROFILES: &str = "ANTHROPIC_CONFIG_DIR";
+
+/// Where workers are told to look for the profiles of Anthropic's own tools: nowhere.
+///
+/// A federation profile there outranks the home's login (run with 2.1.332), and without this the person's
+/// own in `~/.config/anthropic` counts.
+pub fn profiles(home: &Utf8Path) -> Utf8PathBuf {
+    home.join("no-anthropic-profiles")
+}
+
 /// Settings keys outside `env` that are blanked, with what they do when they are not.
 pub const BLANK_SETTINGS: &[(&str, &str)] = &[(
     "apiKeyHelper",
@@ -110,6 +129,7 @@ pub fn overlay(home: &Utf8Path, variables: &Variables, options: &[AllowedOption]
         };
     }
     environment.insert(STORE.to_owned(), json!(home.as_str()));
+    environment.insert(PROFILES.to_owned(), json!(profiles(home).as_str()));
     let mut settings = Map::new();
     settings.insert("env".to_owned(), Value::Object(environment));
     for (key, _) in BLANK_SETTINGS {
@@ -155,7 +175,7 @@ fn carried<'a>(variables: &'a Variables, key: &str) -> Carried<'a> {
 
 #[cfg(test)]
 mod tests {
-    use super::{ANSWERED, BLANK, BLANK_SETTINGS, CARRIED, STORE, overlay};
+    use super::{ANSWERED, BLANK, BLANK_SETTINGS, CARRIED, PROFILES, STORE, overlay};
     use crate::env::Variables;
     use crate::provider::AllowedOption;
     use camino::Utf8Path;
@@ -170,7 +190,7 @@ mod tests {
     fn every_listed_key_is_stated_and_none_is_null() {
         let settings = parsed(&[]);
         let environment = settings["env"].as_object().unwrap();
-        assert_eq!(environment.len(), BLANK.len() + CARRIED.len() + 1);
+        assert_eq!(environment.len(), BLANK.len() + CARRIED.len() + 2);
         for (key, _) in BLANK.iter().chain(CARRIED) {
             assert_eq!(environment[*key], "", "{key} is not blank");
         }
@@ -178,6 +198,10 @@ mod tests {
             assert_eq!(settings[*key], "", "{key} is not blank");
         }
         assert_eq!(environment[STORE], "/homes/a \"b\"");
+        assert_eq!(
+            environment[PROFILES],
+            "/homes/a \"b\"/no-anthropic-profiles"
+        );
         assert_eq!(
             settings["disableAllHooks"], false,
             "a project could silence the hooks"

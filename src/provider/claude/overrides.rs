@@ -9,10 +9,15 @@ use std::fs;
 use camino::{Utf8Path, Utf8PathBuf};
 use serde_json::{Map, Value};
 
-use super::overlay::{BLANK, BLANK_SETTINGS, CARRIED, STORE};
+use super::login::SETTINGS_FILE;
+use super::overlay::{BLANK, BLANK_SETTINGS, CARRIED, PROFILES, STORE, profiles};
 use crate::provider::Override;
 use crate::provider::home::found::Found;
 
+/// A console login's API key in `.claude.json`.
+const STORED_KEY: &str = "primaryApiKey";
+/// What an organisation's administrator prescribes, as the CLI keeps it in the home: it wins over the launch.
+const REMOTE: &str = "remote-settings.json";
 /// Moves the whole home.
 const HOME: &str = "CLAUDE_CONFIG_DIR";
 
@@ -42,6 +47,12 @@ fn search(home: &Utf8Path, workspace: &Utf8Path, machine: &[&Utf8Path]) -> Vec<O
     if fs::symlink_metadata(&legacy).is_ok() {
         found.key(&legacy, "it replaces .claude.json");
     }
+    let nowhere = profiles(home);
+    if fs::symlink_metadata(&nowhere).is_ok() {
+        found.key(&nowhere, "a profile in it would outrank the login");
+    }
+    stored_key(&mut found, &home.join(SETTINGS_FILE));
+    settings(&mut found, &home.join(REMOTE), Scope::Machine);
     let project = workspace.join(".claude");
     for directory in [home, &project] {
         for file in ["settings.json", "settings.local.json"] {
@@ -59,6 +70,18 @@ fn search(home: &Utf8Path, workspace: &Utf8Path, machine: &[&Utf8Path]) -> Vec<O
         }
     }
     found.all()
+}
+
+/// The API key that a console login leaves in `.claude.json`: the CLI turns to it, without a word, when the
+/// login cannot answer (run with 2.1.332). A file that is no JSON object holds no key for the CLI either.
+fn stored_key(found: &mut Found, path: &Utf8Path) {
+    let Some(bytes) = found.read(path) else {
+        return;
+    };
+    let settings: Value = serde_json::from_slice(&bytes).unwrap_or_default();
+    if says_something(settings.get(STORED_KEY)) {
+        found.key(path, STORED_KEY);
+    }
 }
 
 fn fragments(directory: &Utf8Path) -> Vec<Utf8PathBuf> {
@@ -96,6 +119,7 @@ fn environment(found: &mut Found, path: &Utf8Path, variables: &Map<String, Value
         let moves = listed(BLANK, key)
             || key == STORE
             || key == HOME
+            || key == PROFILES
             || (scope == Scope::Worker && listed(CARRIED, key));
         if moves && says_something(Some(value)) {
             found.key(path, &format!("env.{key}"));
@@ -128,6 +152,7 @@ mod tests {
         let files = [
             "home/settings.json",
             "home/settings.local.json",
+            "home/remote-settings.json",
             "work/.claude/settings.json",
             "work/.claude/settings.local.json",
             "etc/managed-settings.json",
@@ -142,6 +167,21 @@ mod tests {
             assert_eq!(sources(&world), [format!("{path}: apiKeyHelper")]);
             world.write(file, "{}");
         }
+    }
+
+    #[test]
+    fn a_stored_api_key_and_a_profile_that_outranks_the_login_are_found() {
+        let world = World::new();
+        let path = world.write("home/.claude.json", r#"{"primaryApiKey":"planted"}"#);
+        assert_eq!(sources(&world), [format!("{path}: primaryApiKey")]);
+        for harmless in [r#"{"primaryApiKey":""}"#, r#"{"primaryApiKey":null}"#, "{"] {
+            world.write("home/.claude.json", harmless);
+            assert_eq!(sources(&world), [""; 0], "{harmless}");
+        }
+        world.write("home/no-anthropic-profiles/configs/default.json", "{}");
+        let path = world.path("home/no-anthropic-profiles");
+        let found = format!("{path}: a profile in it would outrank the login");
+        assert_eq!(sources(&world), [found]);
     }
 
     #[test]
