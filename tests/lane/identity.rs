@@ -1,9 +1,11 @@
 //! A caller's environment that points to other accounts and other hosts moves no worker.
 
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use crate::cli::Cli;
-use crate::lab::{Plan, now};
+use crate::lab::{Plan, now, tool};
 use crate::terminal::Terminal;
 use crate::worker::Worker;
 use crate::world::{Job, World};
@@ -184,6 +186,71 @@ fn files(folder: &Path, ending: &str) -> Vec<std::path::PathBuf> {
 #[test]
 fn no_variable_of_the_caller_moves_claude() {
     moves_nothing(Cli::Claude);
+}
+
+/// A profile of Anthropic's own tools that exchanges an identity outranks the home's login in a bare CLI.
+#[test]
+fn no_profile_of_other_tools_moves_claude() {
+    let mut world = world(Cli::Claude);
+    let token = world.lab.path("identity-token");
+    World::write(&token, CLAUDE_TOKEN);
+    let configuration = serde_json::json!({
+        "version": "1.0",
+        "organization_id": "another",
+        "workspace_id": "another",
+        "authentication": {
+            "type": "oidc_federation",
+            "federation_rule_id": "another",
+            "identity_token": {"source": "file", "path": token},
+        },
+    });
+    let credentials = serde_json::json!({
+        "version": "1.0",
+        "type": "oauth_token",
+        "access_token": CLAUDE_TOKEN,
+        "expires_at": 4_000_000_000_u64,
+        "refresh_token": "synthetic",
+    });
+    for folder in ["home/.config/anthropic", "xdg/anthropic"] {
+        let folder = world.lab.path(folder);
+        World::write(&folder.join("active_config"), "default");
+        World::write(
+            &folder.join("configs/default.json"),
+            &configuration.to_string(),
+        );
+        let stored = folder.join("credentials/default.json");
+        World::write(&stored, &credentials.to_string());
+        // The CLI takes no credential that others may read.
+        std::fs::set_permissions(&stored, Permissions::from_mode(0o600))
+            .expect("a file in the lab's folder");
+    }
+    let project = world.project("project");
+    let prompt = r#"LAB:{"text":"hello"}"#;
+
+    let since = now();
+    let mut bare = tool(world.lab.value("CLAUDE_BIN"));
+    bare.args(Cli::Claude.headless(prompt))
+        .env_clear()
+        .envs(world.variables())
+        .env("CLAUDE_CONFIG_DIR", world.home(Cli::Claude, 1))
+        .current_dir(&project)
+        .stdin(std::process::Stdio::null());
+    drop(Worker::start(&world, "bare", &mut bare).clean());
+    let control = world.lab.log(since);
+    let asked = control
+        .iter()
+        .find(|request| Cli::Claude.asks_model(request));
+    assert_eq!(
+        asked.and_then(|request| request.account),
+        Some(2),
+        "the control"
+    );
+
+    let since = now();
+    drop(world.turn(Cli::Claude, &Job::new("home", "claude", &project), prompt));
+    world.set("XDG_CONFIG_HOME", world.lab.path("xdg"));
+    drop(world.turn(Cli::Claude, &Job::new("xdg", "claude", &project), prompt));
+    assert!(world.only(Cli::Claude, 1, since).len() >= 2);
 }
 
 #[test]

@@ -10,7 +10,7 @@ use crate::provider::claude::options::{RULES, SUBCOMMANDS};
 use crate::provider::{Conversation, Invocation, LaunchFacts, Mode};
 
 /// What the measured facts call safe: this list and the next are kept apart from the table on purpose.
-const SAFE: &str = "--print --model --effort --fallback-model --output-format --input-format --verbose \
+const SAFE: &str = "--print --model --effort --fallback-model --output-format --verbose \
     --include-partial-messages --include-hook-events --replay-user-messages --forward-subagent-text \
     --permission-mode --permission-prompts --dangerously-skip-permissions \
     --allow-dangerously-skip-permissions --allowedTools --allowed-tools --disallowedTools \

@@ -46,7 +46,6 @@ pub const RULES: &[Rule] = &[
     long(&["--forward-subagent-text"], Flag, Allowed),
     long(&["--include-hook-events"], Flag, Allowed),
     long(&["--include-partial-messages"], Flag, Allowed),
-    long(&["--input-format"], Value, Allowed),
     long(&["--json-schema"], Value, Allowed),
     long(&["--max-budget-usd"], Value, Allowed),
     long(&["--max-turns"], Value, Allowed),
@@ -81,6 +80,12 @@ pub const RULES: &[Rule] = &[
         Policy("it downloads files with the account's login"),
     ),
     long(&["--ide"], Flag, OUTSIDE),
+    // Measured: one of its control messages moved the running worker to another account.
+    long(
+        &["--input-format"],
+        Value,
+        Policy("control messages on its input can replace the worker's settings and login"),
+    ),
     long(&["--max-thinking-tokens"], Value, BILLED),
     long(&["--mcp-config"], List, EXTENDS),
     long(&["--permission-prompt-tool"], Value, OUTSIDE),
