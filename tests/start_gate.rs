@@ -1,8 +1,13 @@
 //! The start gate: workers that start together on an old login spend its refresh token once.
 
+use std::time::Duration;
+
+use agent_fleet::clock::Clock;
+use agent_fleet::store::lock::{Locks, Mode, Name};
+use camino::Utf8Path;
 use jiff::Timestamp;
 
-use crate::support::world::{Account, World};
+use crate::support::world::{Account, World, wait};
 
 /// Four workers at once on a login that is about to expire; the server answers refreshes slowly and revokes
 /// the account when a refresh token comes twice.
@@ -49,4 +54,33 @@ fn without_the_gate_the_token_is_spent_twice() {
         refreshes.contains(&"one reused".to_owned()),
         "{refreshes:?}"
     );
+}
+
+/// A worker that waited for the gate's lock starts on the account that was proved, or not at all.
+#[test]
+fn a_login_that_is_replaced_while_a_start_waits_is_not_worked_on() {
+    let world = old_login();
+    let home = world.command(&["profile", "list"])["profiles"][0]["home"].clone();
+    let state = world.sandbox.path("state");
+    let clock = Clock::real();
+    let locks = Locks::new(Utf8Path::from_path(&state).expect("UTF-8"), clock);
+    let deadline = clock.deadline(Duration::from_secs(10));
+    let name = Name::Start("one".parse().expect("a profile"));
+    let guard = locks.take(&name, Mode::Exclusive, &deadline);
+    let worker = world.start("a", "say hi");
+    // Bound, it examines its profile and then does nothing but wait for the lock.
+    let mut asleep = 0;
+    wait("a start that waits", || {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", worker.pid)).ok()?;
+        asleep = if status.contains("State:\tS") {
+            asleep + 1
+        } else {
+            0
+        };
+        (asleep == 20).then_some(())
+    });
+    world.log_in(home.as_str().expect("a path"), &Account::new("other"));
+    drop(guard);
+    assert_ne!(worker.wait(), 0);
+    assert_eq!(world.requests("turn"), [""; 0]);
 }

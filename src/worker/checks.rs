@@ -1,7 +1,9 @@
 //! The last look before a launch: is this still the proved account, in a home that is ready, with nothing
 //! that would replace its login?
 
-use camino::Utf8PathBuf;
+use std::fs;
+
+use camino::{Utf8Path, Utf8PathBuf};
 
 use super::gate::Seen as Gate;
 use crate::choose::examine::{Examined, examine, overridden, renewal, unrenewed};
@@ -11,16 +13,19 @@ use crate::error::Result;
 use crate::identity::credential::{self, Seen};
 use crate::provider::{self, LoginKind};
 use crate::quota::refresh::refresh;
-use crate::registry::project::Workspace;
 use crate::registry::schema::{Profile, Registry};
 use crate::snapshot::profile::ProfileState;
 use crate::snapshot::provider as snapshot;
+use crate::sys::filesystem::Identity;
 
 /// A profile that may be launched.
 #[derive(Debug)]
 pub(super) struct Ready<'a> {
     profile: &'a Profile,
+    registry: &'a Registry,
     workspace: Utf8PathBuf,
+    /// The credential file before it was looked at.
+    credential: Option<Identity>,
     /// First digits of the proved account, for people.
     pub(super) fingerprint: String,
 }
@@ -28,15 +33,16 @@ pub(super) struct Ready<'a> {
 /// Checks the profile of a lease that is bound; renews its proof with one request when its login changed.
 pub(super) fn ready<'a>(
     context: &Context,
-    registry: &Registry,
+    registry: &'a Registry,
     profile: &'a Profile,
-    workspace: &Workspace,
+    workspace: &Utf8Path,
 ) -> Result<Ready<'a>> {
     let deadline = context.clock.deadline(ROUTINE);
     let mut renewed = false;
     loop {
+        let credential = stat(profile);
         let state = known(context, profile)?;
-        match examine(context, registry, profile, &state, &workspace.path)? {
+        match examine(context, registry, profile, &state, workspace)? {
             Examined::Good => {
                 let fingerprint = state
                     .proof
@@ -44,7 +50,9 @@ pub(super) fn ready<'a>(
                     .unwrap_or_default();
                 return Ok(Ready {
                     profile,
-                    workspace: workspace.path.clone(),
+                    registry,
+                    workspace: workspace.to_owned(),
+                    credential,
                     fingerprint,
                 });
             }
@@ -56,6 +64,16 @@ pub(super) fn ready<'a>(
             }
         }
     }
+}
+
+/// What the file system says of the credential file; one without is seen as it was by `examine`.
+fn stat(profile: &Profile) -> Option<Identity> {
+    let path = profile
+        .home
+        .join(provider::of(profile.provider).credential_file());
+    fs::symlink_metadata(path)
+        .ok()
+        .map(|metadata| Identity::from(&metadata))
 }
 
 fn known(context: &Context, profile: &Profile) -> Result<ProfileState> {
@@ -91,9 +109,13 @@ impl Ready<'_> {
         }
     }
 
-    /// Looks once more at everything that could replace the login: the project's files may have changed
-    /// since it was examined.
-    pub(super) fn recheck(&self) -> Result<()> {
+    /// Looks once more at everything that could replace the login: the project's files and the login itself
+    /// may have changed since they were examined.
+    pub(super) fn recheck(&self, context: &Context) -> Result<()> {
+        if stat(self.profile) != self.credential {
+            // This look covers the rest as well.
+            return ready(context, self.registry, self.profile, &self.workspace).map(drop);
+        }
         let provider = provider::of(self.profile.provider);
         match provider
             .overrides(&self.profile.home, &self.workspace)

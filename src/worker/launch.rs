@@ -214,7 +214,7 @@ fn become_worker(
     launch: &exec::Launch,
 ) -> Error {
     let last = || -> Result<()> {
-        ready.recheck()?;
+        ready.recheck(context)?;
         if let Some(path) = &files.receipt {
             Receipt::launched(profile, granted.lease.generation).write(path)?;
         }
@@ -291,10 +291,10 @@ fn prepare<'a>(
             id: uuid::Uuid::new_v4().to_string(),
         },
     };
-    let ready = checks::ready(context, registry, profile, workspace)?;
+    let ready = checks::ready(context, registry, profile, &workspace.path)?;
     let waited = gate::pass(context, &profile.id, || Ok(ready.look(context)), &mut *note)?;
     let ready = if waited {
-        checks::ready(context, registry, profile, workspace)?
+        checks::ready(context, registry, profile, &workspace.path)?
     } else {
         ready
     };
