@@ -5,31 +5,23 @@
 //! Then the lease is granted under that lock, and only to a profile that has been examined; if another one
 //! ranks first by then, it is examined and the step is repeated.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use serde_json::json;
-
-use super::accounts::{Key, key};
 use super::candidate::Asked;
-use super::examine::{Examined, renewal, unrenewed};
 use super::explain;
-use super::rank::Candidate;
-use super::survey::Survey;
+use super::run::{Run, Step};
 use crate::clock::{Deadline, ROUTINE};
-use crate::contract::lease::{Lease, Verdict};
 use crate::contract::selection::{DecisionReason, Selection};
 use crate::env::Context;
-use crate::error::{Error, Result, code};
-use crate::id::{ProfileId, ProviderKind, Task};
+use crate::error::{Error, Result};
+use crate::id::Task;
 use crate::lease::holder::Holder;
-use crate::lease::{self, Choice, Granted, Hold, LeaseStore, Occupancy, with_holders};
-use crate::quota::refresh::{Ask, refresh};
+use crate::lease::{self, Granted, Hold, LeaseStore, with_holders};
 use crate::registry::file;
 use crate::registry::project::Workspace;
 use crate::registry::schema::{Profile, Registry};
-use crate::store::lock::{Guard, Locks, Mode, Name};
 use crate::sys::filesystem::Identity;
 
 /// Who asks, for what, and where.
@@ -217,248 +209,5 @@ fn give_back(store: &dyn LeaseStore, granted: Granted, error: Error) -> Error {
     match store.abandon(granted) {
         Ok(()) => error,
         Err(second) => error.detail("release_error", second.message),
-    }
-}
-
-fn take(best: &Candidate) -> Choice {
-    Choice::Take {
-        profile: best.profile.clone(),
-        provider: best.provider,
-        cap: best.slots,
-    }
-}
-
-/// What one look came to.
-enum Step<'a> {
-    /// The task has its lease.
-    Granted(Box<Granted>),
-    /// The network must be asked first.
-    Ask(Vec<Ask<'a>>),
-}
-
-/// The state of one selection.
-struct Run<'a> {
-    context: &'a Context,
-    request: &'a Request,
-    deadline: Deadline,
-    registry: &'a Registry,
-    /// Profiles and anchors that were asked about already: once per selection.
-    fetched: BTreeSet<Key>,
-    /// Profiles whose proof was renewed because their login had changed.
-    renewed: BTreeSet<ProfileId>,
-    /// Profiles whose credential, home and project were looked at and found good.
-    examined: BTreeSet<ProfileId>,
-    /// Profiles found wanting on that look.
-    rejected: BTreeMap<ProfileId, Error>,
-}
-
-impl<'a> Run<'a> {
-    fn new(
-        context: &'a Context,
-        request: &'a Request,
-        registry: &'a Registry,
-        deadline: Deadline,
-    ) -> Self {
-        Self {
-            context,
-            request,
-            deadline,
-            registry,
-            fetched: BTreeSet::new(),
-            renewed: BTreeSet::new(),
-            examined: BTreeSet::new(),
-            rejected: BTreeMap::new(),
-        }
-    }
-
-    fn providers(&self) -> BTreeSet<ProviderKind> {
-        let asked = &self.request.asked;
-        let scope = self
-            .registry
-            .profiles
-            .iter()
-            .filter(|profile| super::candidate::is_asked(profile, asked));
-        scope.map(|profile| profile.provider).collect()
-    }
-
-    /// Takes each provider's lock shared, through its turnstile, so that maintenance gets its turn.
-    fn hold(&self) -> Result<Vec<Guard>> {
-        let locks = Locks::new(&self.context.roots.state, self.context.clock);
-        let providers = self.providers();
-        let mut turnstiles = Vec::new();
-        for provider in &providers {
-            turnstiles.push(self.shared(&locks, &Name::Turnstile(*provider), *provider)?);
-        }
-        providers
-            .iter()
-            .map(|provider| self.shared(&locks, &Name::Provider(*provider), *provider))
-            .collect()
-    }
-
-    fn shared(&self, locks: &Locks, name: &Name, provider: ProviderKind) -> Result<Guard> {
-        locks.take(name, Mode::Shared, &self.deadline).map_err(|error| {
-            if error.code == code::LOCK_TIMEOUT {
-                let message = format!("provider maintenance is in progress for {provider}; no new lease was started");
-                Error::new(code::MAINTENANCE_BUSY, message).hint("agent-fleet lease list")
-            } else {
-                error
-            }
-        })
-    }
-
-    fn survey(&self) -> Result<Survey<'a>> {
-        Survey::take(self.context, self.registry, self.request, &self.deadline)
-    }
-
-    /// What the survey wants from the network and has not been asked for yet.
-    fn wanted(&self, survey: &Survey<'a>) -> Vec<Ask<'a>> {
-        if self.deadline.passed() {
-            Vec::new()
-        } else {
-            survey.wanted(&self.request.asked, &self.fetched)
-        }
-    }
-
-    /// Fetches with no lock held.
-    fn fetch(&mut self, asks: &[Ask<'_>]) -> Result<()> {
-        self.fetched.extend(asks.iter().map(key));
-        // Whether an answer came is seen at the next survey; what was known stands.
-        refresh(self.context, self.registry, asks, &self.deadline)?;
-        Ok(())
-    }
-
-    /// Grants the task its lease, as often as another profile than the examined one ranks first.
-    ///
-    /// A lease that the task has already needs no facts, so what is wanted is asked only when the store
-    /// comes to choosing.
-    fn grant(
-        &mut self,
-        store: &dyn LeaseStore,
-        survey: &Survey<'a>,
-        terms: &lease::Request,
-        wanted: Vec<Ask<'a>>,
-    ) -> Result<Step<'a>> {
-        let asked = &self.request.asked;
-        // The likely winner is looked at first: a grant that is interrupted for it costs more.
-        let likely = survey.rank(asked, &Occupancy::default(), &self.rejected);
-        if let (true, Some(best)) = (wanted.is_empty(), likely.first())
-            && let Some(ask) = self.examine(survey, &best.profile)?
-        {
-            return Ok(Step::Ask(vec![ask]));
-        }
-        loop {
-            let mut unexamined = None;
-            let mut interrupted = false;
-            let outcome = store.reserve(terms, &mut |occupancy| {
-                let stop = || {
-                    Err(Error::internal(
-                        "the choice was interrupted for a look outside the lock",
-                    ))
-                };
-                if !wanted.is_empty() {
-                    interrupted = true;
-                    return stop();
-                }
-                let ranked = survey.rank(asked, occupancy, &self.rejected);
-                let Some(best) = ranked.first() else {
-                    return Ok(self.nothing(survey, occupancy));
-                };
-                if !self.examined.contains(&best.profile) {
-                    unexamined = Some(best.profile.clone());
-                    return stop();
-                }
-                Ok(take(best))
-            });
-            if interrupted {
-                return Ok(Step::Ask(wanted));
-            }
-            match unexamined {
-                None => {
-                    let granted = outcome.map_err(|error| self.refusal(survey, error))?;
-                    return Ok(Step::Granted(Box::new(granted)));
-                }
-                Some(profile) => {
-                    if let Some(ask) = self.examine(survey, &profile)? {
-                        return Ok(Step::Ask(vec![ask]));
-                    }
-                }
-            }
-        }
-    }
-
-    /// Looks at the profile that would win: its credential against its proof, its home, the project.
-    /// Returns the question that must be asked first when its login has changed.
-    fn examine(&mut self, survey: &Survey<'_>, profile: &ProfileId) -> Result<Option<Ask<'a>>> {
-        match survey.examine(self.context, profile)? {
-            Examined::Good => {
-                self.examined.insert(profile.clone());
-            }
-            Examined::Rejected(error) => {
-                self.rejected.insert(profile.clone(), error);
-            }
-            Examined::Renew => {
-                let profile = self.registry.profile(profile)?;
-                if self.renewed.insert(profile.id.clone()) {
-                    return Ok(Some(renewal(profile)));
-                }
-                self.rejected.insert(profile.id.clone(), unrenewed(profile));
-            }
-        }
-        Ok(None)
-    }
-
-    fn nothing(&self, survey: &Survey<'_>, occupancy: &Occupancy) -> Choice {
-        let full = survey.full(&self.request.asked, occupancy, &self.rejected);
-        Choice::Nothing {
-            error: self.refused(survey, occupancy),
-            full,
-        }
-    }
-
-    fn refused(&self, survey: &Survey<'_>, occupancy: &Occupancy) -> Error {
-        let outcomes = survey.outcomes(&self.request.asked, occupancy, &self.rejected);
-        explain::refusal(
-            &outcomes,
-            &self.request.asked,
-            survey.workspace.path.as_str(),
-        )
-    }
-
-    fn refusal(&self, survey: &Survey<'_>, error: Error) -> Error {
-        let known = error.details.contains_key("explain") || error.code != code::CAPACITY;
-        if known {
-            return error;
-        }
-        let rows = survey.outcomes(&self.request.asked, &Occupancy::default(), &self.rejected);
-        error.detail(
-            "explain",
-            rows.iter()
-                .map(|outcome| json!(outcome.row()))
-                .collect::<Vec<_>>(),
-        )
-    }
-
-    fn holders(
-        &self,
-        store: &dyn LeaseStore,
-        survey: &Survey<'_>,
-        occupancy: &Occupancy,
-    ) -> Result<Vec<Lease>> {
-        let full = survey.full(&self.request.asked, occupancy, &self.rejected);
-        let mut leases = store.list()?.leases;
-        leases.retain(|lease| full.contains(&lease.profile) && lease.verdict != Verdict::Dead);
-        Ok(leases)
-    }
-
-    fn selection(&self, survey: &Survey<'_>, granted: &Granted) -> Result<(Selection, Profile)> {
-        let profile = self.registry.profile(&granted.lease.profile)?.clone();
-        let mut selection = survey.selection(self.request, &profile.id)?;
-        if granted.sticky {
-            selection.decision_reason = DecisionReason::Sticky;
-        }
-        selection.active_lease_count = granted.active_before;
-        selection.generation = granted.lease.generation;
-        selection.lease = Some(granted.lease.clone());
-        Ok((selection, profile))
     }
 }

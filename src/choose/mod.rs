@@ -11,4 +11,5 @@ pub mod examine;
 pub mod explain;
 pub mod rank;
 pub mod routeability;
+mod run;
 mod survey;
