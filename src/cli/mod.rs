@@ -23,6 +23,7 @@ mod profile;
 mod project;
 mod providers;
 mod quota;
+mod reasons;
 mod scripted_agent;
 mod session;
 mod statusline;
@@ -158,6 +159,8 @@ enum Command {
     Pool(pool::PoolArguments),
     /// What is left of each account's quota
     Quota(quota::QuotaArguments),
+    /// What the reason words in answers mean, and what to type
+    Reasons(reasons::ReasonsArguments),
     /// Inside a worker: who it is
     Which(which::WhichArguments),
     /// Read and change the settings of the registry
@@ -302,6 +305,7 @@ fn dispatch(world: &World, app: &App, command: Command) -> Result<Outcome> {
         Command::Project(arguments) => project::run(app, &arguments),
         Command::Providers(arguments) => providers::run(app, &arguments),
         Command::Quota(arguments) => quota::run(app, &arguments),
+        Command::Reasons(arguments) => reasons::run(app, &arguments),
         Command::Hook(arguments) => Ok(hook::run(world, arguments)),
         Command::Session(command) => session::run(app, command),
         Command::Statusline(arguments) => Ok(statusline::run(world, &arguments)),

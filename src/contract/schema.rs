@@ -16,6 +16,7 @@ use super::profile::{
 };
 use super::provider::ProviderList;
 use super::quota::QuotaList;
+use super::reason::ReasonList;
 use super::registry::{Initialised, PoolList, ProjectList, Setting, SettingList};
 use super::selection::Selection;
 use super::session::{Session, SessionList, SessionRemoved};
@@ -62,6 +63,7 @@ const ANSWERS: &[(&str, Define)] = &[
     ("providers", define::<ProviderList>),
     ("quota refresh", define::<QuotaList>),
     ("quota show", define::<QuotaList>),
+    ("reasons", define::<ReasonList>),
     ("session list", define::<SessionList>),
     ("session remove", define::<SessionRemoved>),
     ("session status", define::<Session>),

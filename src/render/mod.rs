@@ -12,6 +12,7 @@ mod pool;
 mod profile;
 mod provider;
 mod quota;
+mod reason;
 mod registry;
 mod selection;
 mod session;
