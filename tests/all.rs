@@ -7,6 +7,7 @@
 )]
 
 mod architecture;
+mod cli_choose;
 mod cli_contract;
 mod cli_demo;
 mod cli_lease;

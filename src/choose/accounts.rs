@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 
-use super::candidate::{Facts, Identity, Quota};
+use super::candidate::{Facts, Identity};
 use crate::clock::Deadline;
 use crate::env::Context;
 use crate::error::{Error, Result, code};
@@ -16,8 +16,8 @@ use crate::identity::{
     conflict::{Conflict, Overlap},
 };
 use crate::provider::Want;
-use crate::quota::headroom::{self, Question, Status, Worth};
-use crate::quota::poll;
+use crate::quota::headroom::{self, Question, Worth};
+use crate::quota::model::Model;
 use crate::quota::refresh::{Ask, Asker, Target};
 use crate::registry::schema::{Profile, QuotaReader, Registry};
 use crate::snapshot::fold;
@@ -42,8 +42,6 @@ pub(super) struct Known {
     pub(super) obstacle: Option<Error>,
     /// What its reading is worth.
     pub(super) worth: Worth,
-    /// When its account may be asked again, if not now.
-    next_poll: Option<Timestamp>,
 }
 
 impl Accounts {
@@ -83,12 +81,13 @@ impl Accounts {
         ))
     }
 
-    /// What is known of one profile.
+    /// What is known of one profile, for work with this model.
     pub(super) fn of(
         &self,
         context: &Context,
         registry: &Registry,
         profile: &Profile,
+        model: Option<&Model>,
         now: Timestamp,
     ) -> Known {
         let id = profile.id.as_str();
@@ -111,9 +110,12 @@ impl Accounts {
                 .as_ref()
                 .map(|_| unpaid(profile)),
         };
-        let worth = headroom::worth(&state, &question(registry, profile, &state, now));
+        let question = Question {
+            model,
+            ..question(registry, profile, &state, now)
+        };
+        let worth = headroom::worth(&state, &question);
         Known {
-            next_poll: poll::next_at(&state.poll, now),
             state,
             obstacle,
             worth,
@@ -124,17 +126,6 @@ impl Accounts {
 impl Known {
     /// The facts that decide about the profile.
     pub(super) fn facts<'b>(&'b self, profile: &'b Profile, trusted: bool) -> Facts<'b> {
-        let headroom = self.worth.headroom.unwrap_or(0.0);
-        let retry_at = self.next_poll;
-        let quota = match self.worth.status {
-            Status::Fresh => Quota::Fresh { headroom },
-            Status::Presumed => Quota::Presumed {
-                headroom,
-                reason: self.worth.reason.clone().unwrap_or_default(),
-            },
-            Status::Stale => Quota::Stale { retry_at },
-            Status::Unmeasured => Quota::Unmeasured { retry_at },
-        };
         Facts {
             profile,
             state: &self.state,
@@ -142,9 +133,7 @@ impl Known {
                 Some(obstacle) => Identity::Refused(obstacle.code),
                 None => Identity::Proven,
             },
-            quota,
-            resets_at: self.worth.resets_at,
-            reading_age: self.worth.age_seconds,
+            worth: &self.worth,
             trusted,
             rejected: None,
         }

@@ -10,6 +10,10 @@ pub mod candidate;
 pub mod examine;
 pub mod explain;
 pub mod rank;
+#[cfg(test)]
+mod rank_properties;
+#[cfg(test)]
+mod retry_tests;
 pub mod routeability;
 mod run;
 mod survey;

@@ -2,8 +2,8 @@
 
 use super::{App, Outcome};
 use crate::contract::reason::{Reason as Shown, ReasonList};
-use crate::error::{Error, Result, code};
-use crate::reason::{self, Reason};
+use crate::error::{Class, Error, Result, code};
+use crate::reason::{self, Ends, Group, Reason};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct ReasonsArguments {
@@ -12,17 +12,38 @@ pub(super) struct ReasonsArguments {
 }
 
 pub(super) fn run(app: &App, arguments: &ReasonsArguments) -> Result<Outcome> {
-    let words = &arguments.words;
-    if let Some(unknown) = words.iter().find(|word| reason::of(word).next().is_none()) {
-        let shown: String = unknown.chars().take(80).collect();
-        let message = format!("there is no reason word `{shown}`");
-        return Err(Error::new(code::NOT_FOUND, message).hint("agent-fleet reasons"));
+    let reasons = if arguments.words.is_empty() {
+        reason::ALL.iter().map(shown).collect()
+    } else {
+        let each = arguments.words.iter().map(|word| rows(word));
+        each.collect::<Result<Vec<_>>>()?.concat()
+    };
+    app.view(&ReasonList { reasons })
+}
+
+/// The rows of a word. Any error code may be the reason of a refused profile, so one that has no row of its own is
+/// told by the meaning of the code.
+fn rows(word: &str) -> Result<Vec<Shown>> {
+    let listed: Vec<Shown> = reason::of(word).map(shown).collect();
+    if !listed.is_empty() {
+        return Ok(listed);
     }
-    let wanted =
-        |reason: &&Reason| words.is_empty() || words.iter().any(|word| *word == reason.word);
-    app.view(&ReasonList {
-        reasons: reason::ALL.iter().filter(wanted).map(shown).collect(),
-    })
+    let Some((code, meaning)) = code::ALL.iter().find(|(code, _)| code.name == word) else {
+        let word: String = word.chars().take(80).collect();
+        let message = format!("there is no reason word `{word}`");
+        return Err(Error::new(code::NOT_FOUND, message).hint("agent-fleet reasons"));
+    };
+    let ends = match code.class {
+        Class::Capacity | Class::Busy => Ends::Time,
+        Class::Refused | Class::Identity | Class::System | Class::Internal => Ends::Person,
+    };
+    Ok(vec![Shown {
+        group: Group::Refused.name(),
+        word: code.name,
+        class: ends.name(),
+        meaning,
+        cure: None,
+    }])
 }
 
 fn shown(reason: &Reason) -> Shown {

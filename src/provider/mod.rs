@@ -12,6 +12,7 @@ pub mod codex;
 pub mod environment;
 pub mod home;
 pub(crate) mod http;
+mod model;
 pub mod scripted;
 
 use std::ffi::OsString;

@@ -1,4 +1,7 @@
 //! What a pool can take now, for `pool status`.
+//!
+//! It is what a choice would come to, without the network: a reading that has aged counts as it stood, because
+//! choosing renews it by the way. `retry_at` is the earliest time at which any enabled profile may be back.
 
 use super::profile::statuses;
 use crate::choose::rank::adjusted_headroom;
@@ -90,7 +93,5 @@ fn summary(
 }
 
 fn can_take(status: &ProfileStatus) -> bool {
-    status.profile.enabled
-        && status.routeability.eligible
-        && status.active_leases < status.profile.max_concurrent
+    status.profile.enabled && status.routeability.eligible
 }

@@ -1,7 +1,10 @@
 //! Everything about one profile, for `profile status`.
 
-use crate::choose::routeability;
+use jiff::Timestamp;
+
+use crate::choose::routeability::{self, taken, with_slots};
 use crate::clock::Deadline;
+use crate::contract::lease::{Lease, Verdict};
 use crate::contract::profile::{Note, Profile as Shown, ProfileStatus};
 use crate::env::Context;
 use crate::error::Result;
@@ -22,25 +25,58 @@ pub fn statuses(
     deadline: &Deadline,
 ) -> Result<Vec<ProfileStatus>> {
     let occupancy = store.occupancy()?;
+    let is_full = |profile: &&Profile| taken(profile, &occupancy) >= profile.max_concurrent;
+    // Only reservations end at a known time, and only where no slot is left does it matter.
+    let leases = if profiles.iter().any(is_full) {
+        store.list()?.leases
+    } else {
+        Vec::new()
+    };
+    let slots = Slots {
+        occupancy,
+        leases,
+        now: context.clock.now(),
+    };
     profiles
         .iter()
-        .map(|profile| status(context, registry, profile, &occupancy, deadline))
+        .map(|profile| status(context, registry, profile, &slots, deadline))
         .collect()
+}
+
+/// Who holds which slot.
+struct Slots {
+    occupancy: Occupancy,
+    leases: Vec<Lease>,
+    now: Timestamp,
+}
+
+impl Slots {
+    /// When the first reservation on a profile expires, never in the past.
+    fn expires_at(&self, profile: &Profile) -> Option<Timestamp> {
+        self.leases
+            .iter()
+            .filter(|lease| lease.profile == profile.id && lease.verdict != Verdict::Dead)
+            .filter_map(|lease| lease.expires_at)
+            .min()
+            .map(|at| at.max(self.now))
+    }
 }
 
 fn status(
     context: &Context,
     registry: &Registry,
     profile: &Profile,
-    occupancy: &Occupancy,
+    slots: &Slots,
     deadline: &Deadline,
 ) -> Result<ProfileStatus> {
     let report = routeability::report(context, registry, profile, deadline)?;
     let snapshot = fold::load(context, profile.provider, deadline)?;
     let state = &report.state;
+    let taken = taken(profile, &slots.occupancy);
+    let expires_at = slots.expires_at(profile);
     Ok(ProfileStatus {
         profile: Shown::from(profile),
-        active_leases: occupancy.live(&profile.id),
+        active_leases: slots.occupancy.live(&profile.id),
         auth_status: auth_status(context, profile).to_owned(),
         cooldown: cooldown(context, state),
         drain: state.durable.drain.as_ref().map(|note| Note {
@@ -51,7 +87,7 @@ fn status(
         provisioned: report.provision_problem.is_none(),
         provision_reason: report.provision_problem,
         quota: row(context, registry, profile, &snapshot)?,
-        routeability: report.routeability,
+        routeability: with_slots(report.routeability, profile, taken, expires_at),
         login_expires_at: state.login_expires_at,
     })
 }

@@ -1,6 +1,7 @@
 //! Running a worker on its leased account: launch, start gate, receipts, and what it reports from inside.
 
 pub mod ancestry;
+mod asked;
 mod checks;
 pub mod conversation;
 pub mod gate;
