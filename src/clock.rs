@@ -2,7 +2,8 @@
 //!
 //! Wall time is for people and for quota windows; boot time (runs on during suspend, never steps) is for
 //! reservations, gates and deadlines. With the feature `test-fakes`, `AGENT_FLEET_TEST_NOW` moves wall
-//! time: an RFC 3339 instant freezes it, `+SECONDS` or `-SECONDS` shifts it. Boot time is never faked.
+//! time: an RFC 3339 instant freezes it, `+SECONDS` or `-SECONDS` shifts it, and `@FILE` does what the file says
+//! each time it is asked, so that time can move while a process runs. Boot time is never faked.
 
 use std::time::Duration;
 
@@ -52,6 +53,8 @@ enum Shift {
         expect(dead_code, reason = "only tests move the clock")
     )]
     Fixed(Timestamp),
+    #[cfg(any(test, feature = "test-fakes"))]
+    File(&'static str),
 }
 
 impl Clock {
@@ -63,7 +66,10 @@ impl Clock {
     /// A clock moved by the text of `AGENT_FLEET_TEST_NOW`; the machine's clock when it says nothing usable.
     #[cfg(any(test, feature = "test-fakes"))]
     pub fn moved(text: &str) -> Self {
-        let shift = if let Ok(at) = text.parse::<Timestamp>() {
+        let shift = if let Some(file) = text.strip_prefix('@') {
+            // A clock is copied freely; a test's process has one of these.
+            Shift::File(Box::leak(file.into()))
+        } else if let Ok(at) = text.parse::<Timestamp>() {
             Shift::Fixed(at)
         } else if let Ok(seconds) = text.trim_start_matches('+').parse::<i64>() {
             Shift::By(SignedDuration::from_secs(seconds))
@@ -80,6 +86,12 @@ impl Clock {
             Shift::None => Timestamp::now(),
             Shift::By(span) => Timestamp::now().checked_add(span).unwrap_or(Timestamp::MAX),
             Shift::Fixed(at) => at,
+            #[cfg(any(test, feature = "test-fakes"))]
+            Shift::File(path) => {
+                let text = std::fs::read_to_string(path).unwrap_or_default();
+                // A file that names itself says nothing usable.
+                Self::moved(text.trim().trim_start_matches('@')).now()
+            }
         }
     }
 
