@@ -27,6 +27,11 @@ impl Watched for LeaseList {
             .damaged
             .iter()
             .map(|record| Row::new("damaged", record.record.to_string(), record, &[]));
-        leases.chain(damaged).collect()
+        // A process waits for one slot at a time.
+        let waiting = self
+            .waiting
+            .iter()
+            .map(|one| Row::new("waiting", one.pid.to_string(), one, &[]));
+        leases.chain(waiting).chain(damaged).collect()
     }
 }
