@@ -125,6 +125,10 @@ impl<'a> Run<'a> {
     /// Looks at everything, and at who comes first.
     pub(super) fn survey(&mut self) -> Result<Survey<'a>> {
         let pools = self.scope().flat_map(|profile| profile.pools.clone());
+        // One whose grant came to nothing waits again.
+        if let Some(ticket) = self.ticket {
+            ticket.attend()?;
+        }
         self.waiters = queue::before(self.context, &pools.collect(), self.ticket)?;
         Survey::take(self.context, self.registry, self.request, &self.deadline)
     }
