@@ -27,6 +27,7 @@ mod lease_process;
 mod lease_store;
 mod lease_storm;
 mod lease_watch;
+mod pace;
 mod pages;
 mod provision;
 mod refusals;

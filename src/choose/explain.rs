@@ -216,6 +216,29 @@ pub fn refusal(outcomes: &[Outcome], asked: &Asked, workspace: &str) -> Error {
         .retry_at(retry_at)
 }
 
+/// The refusal of a task that would be moved a second time because of a limit per minute.
+pub fn paced<'a>(
+    outcomes: &[Outcome],
+    asked: &Asked,
+    resting: impl Iterator<Item = &'a ProfileId>,
+    until: Timestamp,
+) -> Error {
+    let resting: Vec<_> = resting.map(|profile| format!("`{profile}`")).collect();
+    let message = format!(
+        "profiles {} rest from a limit per minute, and the task comes from one of them: a third would only \
+         take the limit along",
+        resting.join(" and ")
+    );
+    let rows: Vec<_> = outcomes
+        .iter()
+        .map(|outcome| json!(outcome.row()))
+        .collect();
+    Error::new(code::COOLDOWN, message)
+        .hint(format!("agent-fleet pool status --pool {}", asked.pool))
+        .detail("explain", rows)
+        .retry_at(Some(until))
+}
+
 /// The refusal of a selection that could be served if others were not waiting for the same slots.
 pub fn outwaited(outcomes: &[Outcome], asked: &Asked, ahead: usize) -> Error {
     let free: Vec<_> = outcomes

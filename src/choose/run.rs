@@ -3,11 +3,13 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
+use jiff::Timestamp;
 use serde_json::json;
 
 use super::accounts::{Key, key};
 use super::examine::{Examined, renewal, unrenewed};
 use super::explain::{self, Outcome};
+use super::pace;
 use super::patience::{Hope, hope};
 use super::queue::{self, Terms, Ticket, Waiter};
 use super::rank::Candidate;
@@ -22,6 +24,7 @@ use crate::id::{ProfileId, ProviderKind};
 use crate::lease::{self, Choice, Granted, LeaseStore, Occupancy};
 use crate::quota::refresh::{Ask, refresh};
 use crate::registry::schema::{Profile, Registry};
+use crate::snapshot::session;
 use crate::store::lock::{Guard, Locks, Mode, Name};
 
 use super::apply::Request;
@@ -54,6 +57,8 @@ pub(super) struct Run<'a> {
     ticket: Option<&'a Ticket>,
     /// Who comes before this request.
     waiters: Vec<Waiter>,
+    /// Until when the task is not moved to another account.
+    paused: Option<Timestamp>,
     /// Profiles and anchors that were asked about already: once per selection.
     pub(super) fetched: BTreeSet<Key>,
     /// Profiles whose proof was renewed because their login had changed.
@@ -80,6 +85,7 @@ impl<'a> Run<'a> {
             registry,
             ticket,
             waiters: Vec::new(),
+            paused: None,
             fetched,
             renewed: BTreeSet::new(),
             examined: BTreeSet::new(),
@@ -130,7 +136,20 @@ impl<'a> Run<'a> {
             ticket.attend()?;
         }
         self.waiters = queue::before(self.context, &pools.collect(), self.ticket)?;
-        Survey::take(self.context, self.registry, self.request, &self.deadline)
+        let survey = Survey::take(self.context, self.registry, self.request, &self.deadline)?;
+        self.paused = self.pause(&survey);
+        Ok(survey)
+    }
+
+    fn pause(&self, survey: &Survey<'_>) -> Option<Timestamp> {
+        let resting = survey.paced();
+        if resting.len() < 2 {
+            return None;
+        }
+        // A mapping that cannot be read says nothing of where the task was; whoever needs it will say so.
+        let state = &self.context.roots.state;
+        let record = session::load(state, &self.request.task).ok().flatten()?;
+        pace::pause(Some(&record.session.profile), &resting)
     }
 
     /// What the survey wants from the network and has not been asked for yet.
@@ -247,6 +266,9 @@ impl<'a> Run<'a> {
 
     /// The best profile that those who come first leave for this request.
     pub(super) fn best(&self, survey: &Survey<'_>, occupancy: &Occupancy) -> Option<Candidate> {
+        if self.paused.is_some() {
+            return None;
+        }
         let left = self.left(survey, occupancy);
         let ranked = survey.rank(&self.request.asked, &left, &self.rejected);
         ranked.into_iter().next()
@@ -278,10 +300,14 @@ impl<'a> Run<'a> {
 
     /// By which terms this request waits.
     pub(super) fn terms(&self, survey: &Survey<'_>) -> Terms {
+        let rejected = match self.paused {
+            Some(_) => survey.profiles().cloned().collect(),
+            None => self.rejected.keys().cloned().collect(),
+        };
         Terms {
             asked: self.request.asked.clone(),
             trusted: survey.trusted.clone(),
-            rejected: self.rejected.keys().cloned().collect(),
+            rejected,
         }
     }
 
@@ -296,6 +322,10 @@ impl<'a> Run<'a> {
     pub(super) fn refused(&self, survey: &Survey<'_>, occupancy: &Occupancy) -> Error {
         let asked = &self.request.asked;
         let outcomes = survey.outcomes(asked, occupancy, &self.rejected);
+        if let Some(until) = self.paused {
+            let resting = survey.paced();
+            return explain::paced(&outcomes, asked, resting.keys(), until);
+        }
         if outcomes.iter().any(Outcome::is_free) {
             return explain::outwaited(&outcomes, asked, self.ahead());
         }

@@ -180,6 +180,26 @@ impl<'a> Survey<'a> {
         ranked.into_iter().next().map(|best| best.profile)
     }
 
+    /// The profiles that rest from a limit per minute, and until when.
+    pub(super) fn paced(&self) -> BTreeMap<ProfileId, Timestamp> {
+        let rests = self.entries.iter().filter_map(|entry| {
+            let state = &entry.known.state;
+            let cooldowns = [&state.cooldown, &state.durable.cooldown];
+            let last = cooldowns
+                .into_iter()
+                .flatten()
+                .max_by_key(|one| one.until)?;
+            let paced = last.reason == "rate" && last.until > self.now;
+            paced.then(|| (entry.profile.id.clone(), last.until))
+        });
+        rests.collect()
+    }
+
+    /// Every profile that was looked at.
+    pub(super) fn profiles(&self) -> impl Iterator<Item = &ProfileId> {
+        self.entries.iter().map(|entry| &entry.profile.id)
+    }
+
     /// One outcome per profile that was asked for, sorted by id.
     pub(super) fn outcomes(
         &self,

@@ -65,6 +65,7 @@ const NARROW: &[(&str, &[&str], &str)] = &[
 const PURE: &[&str] = &[
     "choose::candidate",
     "choose::explain",
+    "choose::pace",
     "choose::patience",
     "choose::rank",
     "choose::turn",
