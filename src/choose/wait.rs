@@ -197,10 +197,10 @@ impl Wait<'_, '_> {
     /// Draws a ticket, or brings it up to date.
     fn queue_up(&mut self, request: &Request, outlook: Option<&Outlook>) -> Result<()> {
         let now = self.now();
+        self.asked.retain(|_, at| now.since(*at) < SPARED);
         for key in outlook.iter().flat_map(|outlook| &outlook.fetched) {
             self.asked.entry(key.clone()).or_insert(now);
         }
-        self.asked.retain(|_, at| now.since(*at) < SPARED);
         // Before everything could be looked at, nothing is known that it could take.
         let unknown = || queue::Terms {
             asked: request.asked.clone(),
