@@ -273,7 +273,8 @@ pub fn undrain(
     })
 }
 
-/// Ends cooldowns and a billing block, for a person who knows better; false when there were none.
+/// Ends cooldowns and a billing block, for a person who knows better; false when there were none. What they
+/// came from is written down in conversations that are read again, and counts no more.
 pub fn clear_limits(
     context: &Context,
     provider: ProviderKind,
@@ -285,7 +286,11 @@ pub fn clear_limits(
         let short = state.cooldown.take().is_some();
         let long = state.durable.cooldown.take().is_some();
         let billing = state.durable.billing_block.take().is_some();
-        Ok(short || long || billing)
+        let any = short || long || billing;
+        if any {
+            state.durable.limits_cleared = Some(context.clock.now());
+        }
+        Ok(any)
     })
 }
 
