@@ -187,8 +187,8 @@ pub fn preview(context: &Context, store: &dyn LeaseStore, request: &Request) -> 
             return Err(with_holders(refused, &holders, context.clock.now()));
         };
         if !run.examined.contains(&best.profile) {
-            if let Some(ask) = run.examine(&survey, &best.profile)? {
-                run.fetch(&[ask])?;
+            if let Some(asks) = run.examine(&survey, &best.profile)? {
+                run.fetch(&asks)?;
             }
             continue;
         }

@@ -24,6 +24,7 @@ use crate::quota::headroom::Status;
 use crate::quota::refresh::{Ask, Target};
 use crate::registry::project::{self, Workspace};
 use crate::registry::schema::{Profile, Registry};
+use crate::snapshot::profile::ProfileState;
 
 /// Profiles found wanting when they were about to be granted, and why.
 pub(super) type Rejected = BTreeMap<ProfileId, Error>;
@@ -220,6 +221,11 @@ impl<'a> Survey<'a> {
             &entry.known.state,
             &self.workspace.path,
         )
+    }
+
+    /// Everything that the snapshot holds of a profile that was asked for.
+    pub(super) fn state(&self, profile: &ProfileId) -> Result<&ProfileState> {
+        Ok(&self.entry(profile)?.known.state)
     }
 
     fn entry(&self, profile: &ProfileId) -> Result<&Entry<'a>> {

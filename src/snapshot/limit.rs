@@ -39,6 +39,22 @@ pub fn apply_event(snapshot: &mut Snapshot, event: &Event, now: Timestamp) {
     }
     let state = snapshot.entry(event.profile.as_str());
     state.last_used = state.last_used.max(Some(event.at));
+    if let Some(path) = event
+        .transcript
+        .as_ref()
+        .filter(|_| event.event != Kind::SessionEnd)
+    {
+        let seen = None;
+        let (generation, path) = (event.generation, path.clone());
+        remember(
+            state,
+            Transcript {
+                generation,
+                path,
+                seen,
+            },
+        );
+    }
     match event.event {
         Kind::Windows => {
             let source = event.reason.as_deref().unwrap_or(STATUS_LINE);
@@ -49,19 +65,8 @@ pub fn apply_event(snapshot: &mut Snapshot, event: &Event, now: Timestamp) {
                 apply_ending(snapshot, event.profile.as_str(), &ending, now);
             }
         }
-        Kind::SessionStart => {
-            if let Some(path) = &event.transcript {
-                remember(
-                    state,
-                    Transcript {
-                        generation: event.generation,
-                        path: path.clone(),
-                        seen: None,
-                    },
-                );
-            }
-        }
-        Kind::PromptSubmit
+        Kind::SessionStart
+        | Kind::PromptSubmit
         | Kind::Stop
         | Kind::SessionEnd
         | Kind::PermissionRequest
@@ -93,7 +98,7 @@ fn failure(event: &Event) -> Option<Ending> {
     })
 }
 
-/// Keeps where the conversation of a lease is written down; a later session start of the lease names it anew.
+/// Keeps where the conversation of a lease is written down; a later one of the same lease replaces it.
 fn remember(state: &mut ProfileState, transcript: Transcript) {
     let known = &mut state.transcripts;
     match known
