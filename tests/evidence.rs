@@ -178,3 +178,46 @@ fn a_transcript_that_is_gone_keeps_nobody_from_choosing() {
     worker.kill();
     assert_eq!(chosen(&world, "second"), "one");
 }
+
+#[test]
+fn a_short_rest_becomes_the_stated_one_once_the_record_is_there() {
+    let world = world();
+    let (_worker, transcript) = worker(&world, "first");
+    fail(&transcript, "rate", None);
+    assert_eq!(chosen(&world, "second"), "two");
+    assert_eq!(status(&world, "one")["cooldown"]["reason"], "rate");
+    fail(&transcript, "quota", Some(in_minutes(40)));
+    assert_eq!(chosen(&world, "third"), "two");
+    assert_eq!(status(&world, "one")["cooldown"]["reason"], "quota");
+}
+
+#[test]
+fn a_dead_workers_transcript_is_found_by_its_sessions_mapping_too() {
+    let world = world();
+    let (worker, transcript) = worker(&world, "first");
+    for lost in ["state/snapshot/scripted", "state/evidence/scripted.jsonl"] {
+        std::fs::remove_file(world.sandbox.path(lost)).expect("it was there");
+    }
+    fail(&transcript, "quota", Some(in_minutes(40)));
+    worker.kill();
+    assert_eq!(chosen(&world, "second"), "two");
+    assert_eq!(status(&world, "one")["cooldown"]["reason"], "quota");
+    let leases = world.command(&["lease", "list"]);
+    assert_eq!(leases["leases"].as_array().map(Vec::len), Some(1), "{leases}");
+}
+
+#[test]
+fn transcripts_that_did_not_change_are_not_written_down_again() {
+    let world = world();
+    let (_worker, _) = worker(&world, "first");
+    assert_eq!(chosen(&world, "second"), "one");
+    let snapshot = world.sandbox.path("state/snapshot/scripted");
+    let inode = |path: &PathBuf| {
+        use std::os::unix::fs::MetadataExt as _;
+        std::fs::metadata(path).expect("a snapshot").ino()
+    };
+    let before = inode(&snapshot);
+    world.command(&["lease", "release", "--task", "second"]);
+    assert_eq!(chosen(&world, "second"), "one");
+    assert_eq!(inode(&snapshot), before, "the snapshot was replaced");
+}

@@ -179,6 +179,9 @@ pub fn preview(context: &Context, store: &dyn LeaseStore, request: &Request) -> 
             run.fetch(&wanted)?;
             continue;
         }
+        if run.look_at_resting(&survey)? {
+            continue;
+        }
         let occupancy = store.occupancy()?;
         let ranked = survey.rank(&request.asked, &occupancy, &run.rejected);
         let Some(best) = ranked.first() else {

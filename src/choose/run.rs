@@ -147,6 +147,9 @@ impl<'a> Run<'a> {
         terms: &lease::Request,
         wanted: Vec<Ask<'a>>,
     ) -> Result<Step<'a>> {
+        if self.look_at_resting(survey)? {
+            return Ok(Step::Ask(Vec::new()));
+        }
         let asked = &self.request.asked;
         // The likely winner is looked at first: a grant that is interrupted for it costs more.
         let likely = survey.rank(asked, &Occupancy::default(), &self.rejected);
@@ -229,6 +232,22 @@ impl<'a> Run<'a> {
             }
         }
         Ok(None)
+    }
+
+    /// Looks at the transcripts of profiles that rest for a moment; true when everything has to be looked at
+    /// again. Claude's hook has one word for two limits and may run before the transcript tells them apart.
+    pub(super) fn look_at_resting(&mut self, survey: &Survey<'_>) -> Result<bool> {
+        let mut news = false;
+        for (profile, state) in survey.resting() {
+            news |= aftermath::look(
+                self.context,
+                profile,
+                state,
+                &mut self.looked,
+                &self.deadline,
+            )?;
+        }
+        Ok(news)
     }
 
     /// Reads what the workers left whose leases were found ended under the lock. What cannot be read now is
