@@ -40,13 +40,11 @@ const LONGEST: SignedDuration = SignedDuration::from_hours(40 * 24);
 /// The reset that a sentence names. `said` is when it was written, `local` the zone of whoever wrote it.
 pub fn reset(text: &str, said: Timestamp, local: &TimeZone) -> Option<Reset> {
     let text = text.to_lowercase();
-    let leads = LEADS.iter().flat_map(|lead| {
+    let mut leads = LEADS.iter().flat_map(|lead| {
         text.match_indices(lead)
             .map(|(at, lead)| &text[at + lead.len()..])
     });
-    let named = leads
-        .filter_map(|rest| Words::read(rest)?.resolve(&text, said, local))
-        .next();
+    let named = leads.find_map(|rest| Words::read(rest)?.resolve(&text, said, local));
     let found = named.or_else(|| epoch(&text))?;
     let ahead = found.at.duration_since(said);
     (ahead > SignedDuration::ZERO && ahead <= LONGEST).then_some(found)

@@ -81,11 +81,10 @@ fn failure(event: &Event) -> Option<Ending> {
     // The windows of a failed turn are those that it failed on.
     let told = event.windows.iter().filter_map(|window| window.resets_at);
     let at = event.resets_at.or(told.max());
-    let limit = match Limit::of_word(word)? {
-        // One word for two limits; a reset tells them apart.
-        Limit::Rate if word == "rate_limit" && at.is_some() => Limit::Quota,
-        limit => limit,
-    };
+    let named = Limit::of_word(word)?;
+    // One word for two limits; a reset tells them apart.
+    let used_up = word == "rate_limit" && at.is_some();
+    let limit = if used_up { Limit::Quota } else { named };
     Some(Ending {
         limit: Some(limit),
         at: Some(event.at),

@@ -23,11 +23,11 @@ fn after(seconds: i64) -> Timestamp {
     now() + SignedDuration::from_secs(seconds)
 }
 
-fn reset(seconds: i64) -> Option<Reset> {
-    Some(Reset {
+fn reset(seconds: i64) -> Reset {
+    Reset {
         at: after(seconds),
         guessed: false,
-    })
+    }
 }
 
 fn failure(word: &str) -> Event {
@@ -166,16 +166,16 @@ fn strangers_change_nothing() {
 #[test]
 fn a_stated_reset_is_the_end_and_a_long_one_is_durable() {
     let mut state = ProfileState::named("x");
-    met(&mut state, Limit::Quota, now(), reset(1200), now());
+    met(&mut state, Limit::Quota, now(), Some(reset(1200)), now());
     assert_eq!(state.cooldown.as_ref().unwrap().until, after(1200));
-    met(&mut state, Limit::Quota, now(), reset(90_000), now());
+    met(&mut state, Limit::Quota, now(), Some(reset(90_000)), now());
     assert_eq!(state.durable.cooldown.unwrap().until, after(90_000));
 }
 
 #[test]
 fn old_news_neither_shortens_a_cooldown_nor_brings_one_back() {
     let mut state = ProfileState::named("x");
-    met(&mut state, Limit::Quota, now(), reset(1200), now());
+    met(&mut state, Limit::Quota, now(), Some(reset(1200)), now());
     met(&mut state, Limit::Suspected, now(), None, now());
     let kept: Option<Cooldown> = state.cooldown.clone();
     assert_eq!(kept.unwrap().until, after(1200));
@@ -191,7 +191,7 @@ fn what_a_person_lifted_does_not_come_back_when_it_is_read_again() {
     state.durable.limits_cleared = Some(now());
     let before = state.clone();
     for limit in [Limit::Quota, Limit::Rate, Limit::Billing, Limit::Suspected] {
-        met(&mut state, limit, now(), reset(1200), now());
+        met(&mut state, limit, now(), Some(reset(1200)), now());
     }
     assert_eq!(state, before);
     met(&mut state, Limit::Billing, after(1), None, after(1));
@@ -211,7 +211,7 @@ fn a_limit_leaves_the_windows_it_does_not_name_and_empties_its_own() {
         "rollout"
     );
     let empty = window(WindowKind::Session, None, 0.0, 900);
-    let ending = ended(Limit::Quota, reset(900), vec![empty.clone()]);
+    let ending = ended(Limit::Quota, Some(reset(900)), vec![empty.clone()]);
     apply_ending(&mut snapshot, NAME, &ending, now());
     let state = &snapshot.states[NAME];
     let reading = state.reading.as_ref().unwrap();
@@ -223,7 +223,7 @@ fn a_limit_leaves_the_windows_it_does_not_name_and_empties_its_own() {
 #[test]
 fn a_limit_on_one_model_keeps_its_window_empty_and_leaves_the_others_to_work() {
     let opus = window(WindowKind::Weekly, Some("opus"), 0.0, 200_000);
-    let ending = ended(Limit::Quota, reset(200_000), vec![opus.clone()]);
+    let ending = ended(Limit::Quota, Some(reset(200_000)), vec![opus.clone()]);
     let mut unproved = Snapshot::default();
     apply_ending(&mut unproved, NAME, &ending, now());
     assert!(

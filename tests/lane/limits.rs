@@ -1,6 +1,7 @@
 //! A usage limit of the real CLIs: the account rests until the stated reset, others go on, and nothing that a
 //! worker merely prints counts.
 
+use std::path::Path;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -76,7 +77,7 @@ fn moves_on(world: &World, cli: Cli, job: &Job) {
     assert_eq!(text(&chosen, "profile"), profile(cli, 2), "{chosen}");
 }
 
-fn is_reading(request: &&Request) -> bool {
+fn is_reading(request: &Request) -> bool {
     let path = request.path.split('?').next().unwrap_or_default();
     request.method == "GET" && matches!(path, "/api/oauth/usage" | "/backend-api/wham/usage")
 }
@@ -99,7 +100,7 @@ fn headless(cli: Cli) {
     drop(world.choose(&job("fourth")).success());
     let log = world.lab.log(since);
     for account in [1, 2] {
-        let asked = log.iter().filter(is_reading);
+        let asked = log.iter().filter(|request| is_reading(request));
         let asked = asked.filter(|request| request.account == Some(account));
         assert_eq!(asked.count(), 1, "readings of account {account}");
     }
@@ -194,7 +195,7 @@ fn killed(cli: Cli) {
     screen.wait_for("HELLO there");
     let program = world.lab.path("share/bin/agent-fleet");
     let aside = world.lab.path("share/bin/aside");
-    std::fs::rename(&program, &aside).expect("the hooks' program");
+    put(&program, &aside);
     let since = now();
     screen.type_line(&limited());
     screen.wait_for("hit your");
@@ -214,9 +215,15 @@ fn killed(cli: Cli) {
         }
     });
     screen.kill();
-    std::fs::rename(&aside, &program).expect("the hooks' program");
+    put(&aside, &program);
     moves_on(&world, cli, &Job::new("second", cli.name(), &project));
     rests(&world, cli, since);
+}
+
+/// Puts the hooks' program elsewhere.
+#[expect(clippy::disallowed_methods, reason = "test data")]
+fn put(from: &Path, to: &Path) {
+    std::fs::rename(from, to).expect("the hooks' program");
 }
 
 /// What the conversation's transcript holds.
