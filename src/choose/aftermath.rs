@@ -234,3 +234,114 @@ pub fn settle(context: &Context, store: &dyn LeaseStore) {
             .and_then(|registry| bury(context, &registry, &ended, &deadline)),
     );
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{look, snapshot};
+    use crate::clock::Clock;
+    use crate::env::Context;
+    use crate::id::ProviderKind::Scripted;
+    use crate::registry::schema::{Credential, Profile, SafetyPolicy};
+    use crate::snapshot::profile::{ProfileState, Transcript};
+    use crate::snapshot::provider::tests::World;
+    use crate::store::append;
+    use std::collections::BTreeSet;
+
+    const LIMIT: &str = r#"{"type":"failure","limit":"rate"}"#;
+
+    fn profile(world: &World) -> Profile {
+        let home = world.directory.path().join("home");
+        std::fs::create_dir(&home).unwrap();
+        Profile {
+            id: "one".parse().unwrap(),
+            provider: Scripted,
+            home: home.try_into().unwrap(),
+            pools: Vec::new(),
+            enabled: true,
+            credential: Credential::Home,
+            max_concurrent: 1,
+            reserve_percent: 0.0,
+            weight: 1,
+            safety_policy: SafetyPolicy::Worker,
+            allow_overage: false,
+        }
+    }
+
+    /// Makes a transcript known, and returns its profile's state.
+    fn knows(context: &Context, world: &World, generation: u64, path: &str) -> ProfileState {
+        let transcript = Transcript {
+            generation,
+            path: path.into(),
+            seen: None,
+        };
+        snapshot::update(context, Scripted, &world.deadline(), |snapshot| {
+            snapshot.entry("one").transcripts.push(transcript);
+            Ok(())
+        })
+        .unwrap();
+        state(context)
+    }
+
+    fn state(context: &Context) -> ProfileState {
+        let states = snapshot::load(context, Scripted).unwrap().states;
+        states["one"].clone()
+    }
+
+    /// Whether a new selection learns something of the profile.
+    fn news(context: &Context, world: &World, profile: &Profile, state: &ProfileState) -> bool {
+        let looked = &mut BTreeSet::new();
+        look(context, profile, state, looked, &world.deadline()).unwrap()
+    }
+
+    #[test]
+    fn what_changed_is_read_once_and_remembered() {
+        let world = World::new();
+        let (context, profile) = (&world.context, profile(&world));
+        let path = profile.home.join("t.jsonl");
+        let known = knows(context, &world, 7, path.as_str());
+        assert!(
+            !news(context, &world, &profile, &known),
+            "it is not there yet"
+        );
+        append::line(&path, LIMIT).unwrap();
+        let known = knows(context, &world, 7, path.as_str());
+        assert!(news(context, &world, &profile, &known));
+        let after = state(context);
+        assert!(after.cooldown.is_some() && after.transcripts[0].seen.is_some());
+        assert!(!news(context, &world, &profile, &after));
+        assert_eq!(state(context), after);
+        append::line(&path, "{}").unwrap();
+        let looked = &mut BTreeSet::from([7]);
+        assert!(!look(context, &profile, &after, looked, &world.deadline()).unwrap());
+        assert_eq!(state(context), after, "one selection looks once");
+    }
+
+    #[test]
+    fn only_what_lies_in_the_home_is_read() {
+        let world = World::new();
+        let (context, profile) = (&world.context, profile(&world));
+        let path = world.directory.path().join("home-of-another.jsonl");
+        append::line(&path, LIMIT).unwrap();
+        let known = knows(context, &world, 7, path.to_str().unwrap());
+        assert!(!news(context, &world, &profile, &known));
+        assert_eq!(state(context), known);
+    }
+
+    #[test]
+    fn a_transcript_that_is_gone_or_long_unchanged_is_forgotten() {
+        let world = World::new();
+        let (context, profile) = (&world.context, profile(&world));
+        let path = profile.home.join("t.jsonl");
+        append::line(&path, "{}").unwrap();
+        knows(context, &world, 1, profile.home.join("gone").as_str());
+        let known = knows(context, &world, 2, path.as_str());
+        assert!(!news(context, &world, &profile, &known));
+        let left = state(context).transcripts;
+        assert_eq!(left.len(), 1);
+        assert_eq!(left[0].generation, 2);
+        let mut later = context.clone();
+        later.clock = Clock::moved("+90000");
+        assert!(!news(&later, &world, &profile, &state(context)));
+        assert_eq!(state(context).transcripts, []);
+    }
+}

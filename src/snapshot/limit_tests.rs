@@ -4,13 +4,14 @@ use super::{TRANSCRIPTS, apply_ending, apply_event, met};
 use crate::id::ProviderKind::Claude;
 use crate::identity::fingerprint::{Account, Key};
 use crate::quota::limit::{Ending, Limit, Reset};
-use crate::quota::window::{Cooldown, Kind as WindowKind, Window};
+use crate::quota::window::{Cooldown, Kind as WindowKind, Reading, Window};
 use crate::snapshot::evidence::Event;
 use crate::snapshot::evidence::Kind::{SessionStart, Stop, StopFailure, Windows};
 use crate::snapshot::evidence::tests::event;
-use crate::snapshot::merge;
 use crate::snapshot::profile::{Binding, ProfileState, Proof};
 use crate::snapshot::provider::Snapshot;
+use crate::snapshot::provider::tests::World;
+use crate::snapshot::{durable, merge, provider};
 use jiff::{SignedDuration, Timestamp};
 
 const NAME: &str = "codex-1";
@@ -291,4 +292,50 @@ fn each_leases_transcript_is_kept_and_a_later_conversation_replaces_it() {
         .map(|known| known.path.as_str())
         .collect();
     assert_eq!(paths, ["/a", "/c"]);
+}
+
+#[test]
+fn what_a_person_lifts_is_lifted_for_good_and_measured_anew() {
+    let world = World::new();
+    let (context, deadline) = (&world.context, world.deadline());
+    let (id, now) = ("claude-1".parse().unwrap(), context.clock.now());
+    let reset = Reset {
+        at: now + SignedDuration::from_hours(50),
+        guessed: false,
+    };
+    let meet = || {
+        let meet = provider::update(context, Claude, &deadline, |snapshot| {
+            let state = snapshot.entry("claude-1");
+            met(state, Limit::Quota, now, Some(reset), now);
+            met(state, Limit::Billing, now, None, now);
+            state.reading = Some(Reading {
+                at: now,
+                fingerprint: "f".to_owned(),
+                source: "limit".to_owned(),
+                windows: vec![Window {
+                    id: "five_hour".to_owned(),
+                    kind: WindowKind::Session,
+                    scope: None,
+                    remaining_percent: 0.0,
+                    resets_at: Some(reset.at),
+                }],
+                overage_enabled: None,
+            });
+            Ok(())
+        });
+        meet.unwrap();
+        provider::load(context, Claude).unwrap().states["claude-1"].clone()
+    };
+    assert!(meet().durable.cooldown.is_some());
+    let clear = || durable::clear_limits(context, Claude, &id, &deadline).unwrap();
+    assert!(clear());
+    let state = provider::load(context, Claude).unwrap().states["claude-1"].clone();
+    assert_eq!((state.durable.cooldown, state.reading), (None, None));
+    std::fs::remove_file(provider::path(context, Claude)).unwrap();
+    let again = meet();
+    assert_eq!(
+        (&again.durable.cooldown, &again.durable.billing_block),
+        (&None, &None)
+    );
+    assert!(!clear(), "there was nothing to lift");
 }

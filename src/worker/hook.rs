@@ -1,5 +1,8 @@
 //! `hook EVENT`: what the provider CLIs call while a worker runs.
 //!
+//! Each event is one line of evidence; at the end of a turn the end of its transcript is read for what the CLI
+//! does not tell its hooks.
+//!
 //! Guarantees: nothing on stdout, no failure to the caller, no lock, no network, no provider state touched.
 //! An exit status of 2 would block the model's turn and stdout would enter its context, so every fault,
 //! a panic included, ends in silence. Inherited descriptors are closed first: Codex hands its own on, and

@@ -116,6 +116,25 @@ fn headless_codex_at_its_limit_rests_until_the_reset_and_is_measured_once() {
     headless(Cli::Codex);
 }
 
+#[test]
+fn an_account_that_cannot_be_measured_rests_by_what_its_worker_met() {
+    let plan = Plan {
+        scenario: json!({"accounts": {"1": {"usage_status": 429}, "2": {"usage_status": 429}}}),
+        ..Plan::default()
+    };
+    let world = World::new(&plan, &["project"]);
+    world.configure("settings.unmeasured", "allow");
+    let cli = Cli::Claude;
+    for account in [1, 2] {
+        world.add(cli, account, 2);
+    }
+    let project = world.project("project");
+    let since = now();
+    drop(meet(&world, cli, &Job::new("first", cli.name(), &project)));
+    moves_on(&world, cli, &Job::new("second", cli.name(), &project));
+    rests(&world, cli, since);
+}
+
 /// A worker at its limit on the provider's screen, where it stays.
 #[track_caller]
 fn at_limit(world: &World, cli: Cli, job: &Job) -> Terminal {
