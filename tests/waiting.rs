@@ -71,9 +71,24 @@ fn leases(world: &World) -> Vec<Value> {
 fn a_slot_that_is_released_goes_to_the_one_who_waits_and_its_ticket_goes() {
     let world = one(1);
     direct(&world, "holder", &[]).success();
+    let changes = world.sandbox.write("changes", "");
+    let file = std::fs::File::options().append(true).open(&changes);
+    let mut watch = world
+        .sandbox
+        .command(["lease", "watch"])
+        .stdout(file.expect("a file"))
+        .spawn()
+        .expect("the program starts");
+    let told = |wanted: &str| {
+        wait(&format!("the watch to tell of {wanted}"), || {
+            let text = std::fs::read_to_string(&changes).expect("a file");
+            text.contains(wanted).then_some(())
+        });
+    };
+    told(r#""waiting":[]"#);
     let mut waiter = queue_up(&world, "waiter", &[]);
-    let refused = direct(&world, "waiter", &[]);
-    refused.refused("capacity");
+    told(r#""change":"new","kind":"waiting""#);
+    direct(&world, "other", &[]).refused("capacity");
     release(&world, "holder");
     let (status, selection) = waiter.answer();
     assert_eq!(status, 0, "{selection}");
@@ -81,6 +96,9 @@ fn a_slot_that_is_released_goes_to_the_one_who_waits_and_its_ticket_goes() {
         (&selection["profile"], &selection["decision_reason"]),
         (&"one".into(), &"quota".into())
     );
+    told(r#""change":"gone","kind":"waiting""#);
+    drop(watch.kill());
+    watch.wait().expect("a child");
     assert!(waiting(&world.sandbox).is_empty());
     let left = std::fs::read_dir(world.sandbox.path("state/queue/crew"));
     assert_eq!(left.expect("the queue's directory").count(), 0);

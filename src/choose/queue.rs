@@ -258,3 +258,105 @@ pub fn list(context: &Context) -> Result<Vec<Waiting>> {
     found.sort_by(|(one, _), (other, _)| one.cmp(other));
     Ok(found.into_iter().map(|(_, waiting)| waiting).collect())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Terms, Ticket, before, list};
+    use crate::choose::candidate::tests::asked;
+    use crate::choose::candidate::{Asked, Reserve};
+    use crate::id::{PoolId, ProviderKind, Task};
+    use crate::snapshot::provider::tests::World;
+    use std::collections::BTreeSet;
+
+    fn terms(asked: Asked) -> Terms {
+        Terms {
+            asked,
+            trusted: BTreeSet::from([ProviderKind::Scripted]),
+            rejected: BTreeSet::new(),
+        }
+    }
+
+    fn draw(world: &World, task: &str) -> Ticket {
+        let task: Task = task.parse().unwrap();
+        Ticket::draw(&world.context, &task, &terms(asked())).unwrap()
+    }
+
+    fn pools() -> BTreeSet<PoolId> {
+        BTreeSet::from([asked().pool])
+    }
+
+    #[test]
+    fn one_who_was_served_is_not_counted_until_it_waits_again() {
+        let world = World::new();
+        let ticket = draw(&world, "t");
+        let clock = &world.context.clock;
+        let seen = before(&world.context, &pools(), None).unwrap();
+        let [waiter] = &seen[..] else {
+            panic!("{seen:?}")
+        };
+        assert!(waiter.is_before(None, clock));
+        ticket.served().unwrap();
+        assert!(!waiter.is_before(None, clock), "holder and waiter at once");
+        assert!(list(&world.context).unwrap().is_empty());
+        ticket.attend().unwrap();
+        assert!(waiter.is_before(None, clock));
+        drop(ticket);
+        assert!(before(&world.context, &pools(), None).unwrap().is_empty());
+    }
+
+    #[test]
+    fn the_older_comes_before_the_younger_and_both_before_a_direct_request() {
+        let world = World::new();
+        let first = draw(&world, "first");
+        world
+            .context
+            .clock
+            .pause(std::time::Duration::from_millis(2));
+        let second = draw(&world, "second");
+        let ahead = |ticket| before(&world.context, &pools(), ticket).unwrap().len();
+        assert_eq!(
+            (ahead(Some(&first)), ahead(Some(&second)), ahead(None)),
+            (0, 1, 2)
+        );
+        let queue = list(&world.context).unwrap();
+        let tasks: Vec<_> = queue.iter().map(|one| one.task.as_str()).collect();
+        assert_eq!(tasks, ["first", "second"]);
+    }
+
+    #[test]
+    fn others_see_by_which_terms_one_waits_now() {
+        let world = World::new();
+        let mut ticket = draw(&world, "t");
+        let mut now = terms(Asked {
+            profile: Some("p".parse().unwrap()),
+            provider: Some(ProviderKind::Scripted),
+            reserve: Reserve::Ignore,
+            ..asked()
+        });
+        for rejected in ["q", "a-longer-name"] {
+            now.rejected = BTreeSet::from([rejected.parse().unwrap()]);
+            ticket.say(&now).unwrap();
+            let seen = before(&world.context, &pools(), None).unwrap();
+            assert_eq!(seen[0].terms, now);
+        }
+        ticket.say(&terms(asked())).unwrap();
+        let seen = before(&world.context, &pools(), None).unwrap();
+        assert_eq!(seen[0].terms, terms(asked()));
+    }
+
+    #[test]
+    fn a_ticket_of_another_version_is_passed_over_and_left_alone() {
+        let world = World::new();
+        let folder = super::folder(&world.context, &asked().pool);
+        let clock = world.context.clock;
+        let now = clock.boot().0;
+        let announce = |name: &str, text: &str| {
+            super::Presence::announce(&folder, name, now, text, &clock).unwrap()
+        };
+        let newer = announce("0000000000000001-a", r#"{"schema":2}"#);
+        let foreign = announce("nobody", "{}");
+        assert!(before(&world.context, &pools(), None).unwrap().is_empty());
+        assert!(list(&world.context).unwrap().is_empty());
+        assert!(folder.join(newer.name()).exists() && folder.join(foreign.name()).exists());
+    }
+}

@@ -366,14 +366,12 @@ impl<'a> Run<'a> {
     pub(super) fn refused(&self, survey: &Survey<'_>, occupancy: &Occupancy) -> Error {
         let asked = &self.request.asked;
         let outcomes = survey.outcomes(asked, occupancy, &self.rejected);
-        if let Some(until) = self.paused {
-            let resting = survey.paced();
-            return explain::paced(&outcomes, asked, resting.keys(), until);
+        let free = outcomes.iter().any(Outcome::is_free);
+        match self.paused {
+            Some(until) if free => explain::paced(&outcomes, asked, survey.paced().keys(), until),
+            None if free => explain::outwaited(&outcomes, asked, self.ahead()),
+            _ => explain::refusal(&outcomes, asked, survey.workspace.path.as_str()),
         }
-        if outcomes.iter().any(Outcome::is_free) {
-            return explain::outwaited(&outcomes, asked, self.ahead());
-        }
-        explain::refusal(&outcomes, asked, survey.workspace.path.as_str())
     }
 
     fn refusal(&self, survey: &Survey<'_>, error: Error) -> Error {

@@ -5,7 +5,7 @@
 //!   a request that has something of its own to wait for.
 //! - A slot is noticed within a quarter of a second: at once when its holder ends; by the files that change when
 //!   something is released, drained or measured; and by the clock, at the moment that the refusal named. What
-//!   leaves no trace, such as a witness that is let go in another namespace, is noticed within ten seconds.
+//!   leaves no trace, such as a witness that is let go in another namespace, is noticed within five seconds.
 //! - Nothing but a person can help: that is said at once and not waited for.
 //! - The wait is counted on a clock that runs on while the machine is suspended.
 //! - Between two choices a waiter looks at a dozen files and does nothing else. It asks about an account no
@@ -39,7 +39,7 @@ const POLL: Duration = Duration::from_millis(250);
 /// After this time a waiter chooses again although nothing seems to have changed: while slots are taken or
 /// others are ahead, whose turn may pass without a trace, and else.
 const AGAIN_SOON: Duration = Duration::from_secs(1);
-const AGAIN: Duration = Duration::from_secs(10);
+const AGAIN: Duration = Duration::from_secs(5);
 /// How long an account that was asked about is left alone by one waiter, whatever the poll budget says.
 const SPARED: Duration = Duration::from_secs(30);
 /// Most holders whose end is waited for; the others are noticed by the next look.
@@ -197,10 +197,10 @@ impl Wait<'_, '_> {
     /// Draws a ticket, or brings it up to date.
     fn queue_up(&mut self, request: &Request, outlook: Option<&Outlook>) -> Result<()> {
         let now = self.now();
+        self.asked.retain(|_, at| now.since(*at) < SPARED);
         for key in outlook.iter().flat_map(|outlook| &outlook.fetched) {
             self.asked.entry(key.clone()).or_insert(now);
         }
-        self.asked.retain(|_, at| now.since(*at) < SPARED);
         // Before everything could be looked at, nothing is known that it could take.
         let unknown = || queue::Terms {
             asked: request.asked.clone(),

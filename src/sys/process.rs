@@ -235,7 +235,8 @@ pub use other::{
 
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
-    use super::{current, has_ended, parse_stat, status, unique};
+    use super::{Endings, current, has_ended, parse_stat, status, unique};
+    use std::time::Duration;
 
     #[test]
     fn a_command_name_with_parentheses_does_not_shift_the_fields() {
@@ -261,6 +262,25 @@ mod tests {
         assert!(!has_ended(pid, own).unwrap());
         assert!(has_ended(pid, own - 1).unwrap(), "a reused pid");
         assert!(has_ended(u32::MAX >> 1, own).unwrap(), "no such pid");
+    }
+
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "a process that ends")]
+    fn the_end_of_any_watched_process_ends_the_wait() {
+        let sleep = || {
+            let mut command = std::process::Command::new("sleep");
+            command.arg("600").spawn().unwrap()
+        };
+        let (mut one, mut other) = (sleep(), sleep());
+        let endings = Endings::of([one.id(), other.id(), u32::MAX >> 1]);
+        assert!(!endings.wait(Duration::from_millis(1)));
+        other.kill().unwrap();
+        assert!(endings.wait(Duration::from_mins(1)), "nobody noticed");
+        one.kill().unwrap();
+        for mut child in [one, other] {
+            child.wait().unwrap();
+        }
+        assert!(!Endings::of([u32::MAX >> 1]).wait(Duration::ZERO));
     }
 
     #[test]
