@@ -83,6 +83,9 @@ pub enum Extent {
     Whole,
     /// Some windows: scoped ones that it does not name stay as they were.
     Part,
+    /// Single windows: all that it does not name stay as they were. Where it names none that gates every
+    /// model, the reading is as old as before.
+    Patch,
 }
 
 /// Takes a reading, if it belongs to the proved account and is newer than what is there.
@@ -101,12 +104,15 @@ pub fn read(state: &mut ProfileState, mut reading: Reading, extent: Extent) -> b
         return false;
     }
     if let Some(old) = before.filter(|old| old.fingerprint == reading.fingerprint)
-        && extent == Extent::Part
+        && extent != Extent::Whole
     {
+        if extent == Extent::Patch && reading.windows.iter().all(|window| window.scope.is_some()) {
+            reading.at = old.at;
+        }
         let kept: Vec<_> = old
             .windows
             .into_iter()
-            .filter(|window| window.scope.is_some())
+            .filter(|window| window.scope.is_some() || extent == Extent::Patch)
             .filter(|window| {
                 let same = |new: &&crate::quota::window::Window| {
                     new.kind == window.kind && new.scope == window.scope

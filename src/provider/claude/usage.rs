@@ -55,7 +55,7 @@ pub(crate) fn parse(answer: &Value) -> Result<Usage, FetchError> {
 }
 
 /// Kind and model scope of a flat bucket, by its name: that is where it says its duration.
-fn classify(name: &str) -> (Kind, Option<String>) {
+pub(super) fn classify(name: &str) -> (Kind, Option<String>) {
     if name == "five_hour" {
         return (Kind::Session, None);
     }

@@ -104,9 +104,16 @@ fn window(
 }
 
 /// The windows in a rollout's `token_count.rate_limits`, where durations are in minutes; empty when it
-/// holds none that make sense.
+/// holds none that make sense. Those of another limit than the plan's own gate what it is named for alone.
 pub fn rollout(limits: &Value) -> Vec<Window> {
     let mut windows = Vec::new();
+    let scope = text(&limits["limit_id"])
+        .filter(|id| id != "codex")
+        .map(|id| {
+            text(&limits["limit_name"])
+                .unwrap_or(id)
+                .to_ascii_lowercase()
+        });
     for slot in ["primary", "secondary"] {
         let slot = &limits[slot];
         if slot.is_null() {
@@ -116,7 +123,7 @@ pub fn rollout(limits: &Value) -> Vec<Window> {
             slot,
             number(&slot["window_minutes"]),
             &slot["resets_at"],
-            None,
+            scope.as_deref(),
         ) {
             Ok(window) => add(&mut windows, window),
             Err(_) => return Vec::new(),
