@@ -114,6 +114,8 @@ fn quota(id: &str, status: &str, windows: Vec<Window>) -> Quota {
         refreshed_at: measured.then(|| earlier(2)),
         source: measured.then(|| "builtin".to_owned()),
         next_poll_at: None,
+        overage_enabled: None,
+        overage_spend: None,
         windows,
     }
 }

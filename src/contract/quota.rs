@@ -53,8 +53,23 @@ pub struct Quota {
     /// Earliest next fetch.
     #[schemars(with = "Option<String>", extend("format" = "date-time"))]
     pub next_poll_at: Option<Timestamp>,
+    /// Whether paid overage is switched on at the provider, when it says so.
+    pub overage_enabled: Option<bool>,
+    /// What overage has cost, when the provider says so.
+    pub overage_spend: Option<Spend>,
     /// The windows.
     pub windows: Vec<Window>,
+}
+
+/// Paid overage, in the provider's own credits.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Spend {
+    /// Used in this month (Claude).
+    pub used: Option<f64>,
+    /// Most that may be used in a month (Claude).
+    pub limit: Option<f64>,
+    /// Bought and not used yet (Codex).
+    pub balance: Option<f64>,
 }
 
 /// One window.

@@ -1,4 +1,4 @@
-//! An external quota reader: any program that prints quota-axi's JSON (0.1.40, schema 5).
+//! An external quota reader: any program that prints quota-axi's JSON (0.1.40, schema 5; 0.1.8, schema 2).
 //!
 //! It is trusted by configuration, never by environment. Each profile gives it a HOME and an
 //! `XDG_CACHE_HOME` of its own: quota-axi's cache is shared across accounts otherwise and answers one
@@ -16,7 +16,7 @@ use crate::env::{self, Context};
 use crate::error::Result;
 use crate::id::ProviderKind;
 use crate::identity::fingerprint::Account;
-use crate::provider::answer::{instant, number, text};
+use crate::provider::answer::{add, instant, nothing_left, number, remaining_of_used, text};
 use crate::provider::{self, FetchError, Usage};
 use crate::store::directory;
 use crate::sys::spawn::{self, Program};
@@ -152,28 +152,39 @@ fn parse(bytes: &[u8], provider: ProviderKind) -> Result<Answer, FetchError> {
         account: Some(text(&whose["accountId"]).ok_or(FetchError::Shape)?),
         ..Account::default()
     };
-    let windows = entry["windows"]
-        .as_array()
-        .filter(|windows| !windows.is_empty())
-        .ok_or(FetchError::Shape)?
-        .iter()
-        .map(window)
-        .collect::<Option<Vec<_>>>()
-        .ok_or(FetchError::Shape)?;
+    let entries = entry["windows"].as_array().ok_or(FetchError::Shape)?;
+    let mut windows = Vec::new();
+    let (mut understood, mut misread) = (false, false);
+    for entry in entries {
+        let window = window(entry)?;
+        let made_sense = window.is_ok();
+        understood |= made_sense;
+        misread |= !made_sense;
+        add(&mut windows, window.unwrap_or_else(|window| window));
+    }
+    if !understood {
+        return Err(FetchError::Shape);
+    }
     Ok(Answer {
         account,
         usage: Usage {
             windows,
             overage_enabled: None,
+            spend: None,
+            misread,
         },
         at: instant(&entry["state"]["refreshedAt"]),
     })
 }
 
-fn window(window: &Value) -> Option<Window> {
-    let id = text(&window["id"])?;
-    let remaining =
-        number(&window["percentRemaining"]).filter(|left| (0.0..=100.0).contains(left))?;
+/// One window; as an error when its numbers make no sense, so that nothing is left of it.
+fn window(window: &Value) -> Result<Result<Window, Window>, FetchError> {
+    let id = text(&window["id"]).ok_or(FetchError::Shape)?;
+    // Version 2 of the format tells what is used, and what is left as well only in some answers.
+    let remaining = match &window["percentRemaining"] {
+        Value::Null => remaining_of_used(&window["percentUsed"]),
+        told => number(told).filter(|left| (0.0..=100.0).contains(left)),
+    };
     let kind = match window["kind"].as_str() {
         Some("session") => Kind::Session,
         Some("weekly") => Kind::Weekly,
@@ -187,12 +198,16 @@ fn window(window: &Value) -> Option<Window> {
             Kind::of_minutes(minutes as u64)
         }),
     };
-    Some(Window {
-        scope: id.strip_prefix("seven_day_").map(str::to_owned),
-        id,
-        kind,
-        remaining_percent: remaining,
-        resets_at: instant(&window["resetsAt"]),
+    let scope = id.strip_prefix("seven_day_").map(str::to_owned);
+    Ok(match remaining {
+        Some(remaining_percent) => Ok(Window {
+            id,
+            kind,
+            scope,
+            remaining_percent,
+            resets_at: instant(&window["resetsAt"]),
+        }),
+        None => Err(nothing_left(id, kind, scope)),
     })
 }
 
@@ -251,6 +266,8 @@ mod tests {
             ("/providers/0/windows/0/percentRemaining", json!(105)),
             ("/providers/0/windows/0/percentRemaining", json!("80")),
             ("/providers/0/windows/0/percentRemaining", json!(null)),
+            ("/providers/0/windows/0/id", json!(null)),
+            ("/providers/0/windows", json!([5])),
         ] {
             let mut changed = answer();
             *changed.pointer_mut(path).unwrap() = value.clone();
@@ -259,6 +276,32 @@ mod tests {
         let entry = answer()["providers"][0].clone();
         let twice = json!({"providers": [entry.clone(), entry]});
         assert!(read_back(&twice).is_err(), "two answers for one provider");
+    }
+
+    #[test]
+    fn a_window_that_makes_no_sense_has_nothing_left_and_hides_no_other() {
+        let mut changed = answer();
+        changed["providers"][0]["windows"] = json!([
+            {"id": "five_hour", "kind": "session", "percentRemaining": "80"},
+            {"id": "seven_day", "kind": "weekly", "percentRemaining": 3},
+        ]);
+        let usage = read_back(&changed).unwrap().usage;
+        let left: Vec<_> = usage
+            .windows
+            .iter()
+            .map(|window| window.remaining_percent)
+            .collect();
+        assert_eq!((left, usage.misread), (vec![0.0, 3.0], true));
+    }
+
+    #[test]
+    fn version_2_tells_what_is_used() {
+        let mut changed = answer();
+        changed["schemaVersion"] = json!(2);
+        changed["providers"][0]["windows"] =
+            json!([{"id": "five_hour", "kind": "session", "percentUsed": 30}]);
+        let usage = read_back(&changed).unwrap().usage;
+        assert_eq!(usage.windows[0].remaining_percent, 70.0);
     }
 
     #[test]

@@ -220,6 +220,7 @@ mod tests {
             source: "builtin".to_owned(),
             windows,
             overage_enabled: None,
+            spend: None,
         });
         state.proof = Some(Proof {
             fingerprint,

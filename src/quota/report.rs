@@ -8,7 +8,7 @@ use super::headroom::{self, Question, Status, Worth};
 use super::poll;
 use super::refresh::{Ask, Asker, Target, refresh};
 use crate::clock::Deadline;
-use crate::contract::quota::{Quota, Window};
+use crate::contract::quota::{Quota, Spend, Window};
 use crate::env::Context;
 use crate::error::{Refusal as _, Result, code};
 use crate::id::ProviderKind;
@@ -170,6 +170,14 @@ pub fn row(
         refreshed_at: reading.map(|reading| reading.at),
         source: reading.map(|reading| reading.source.clone()),
         next_poll_at: poll::next_at(&state.poll, now),
+        overage_enabled: reading.and_then(|reading| reading.overage_enabled),
+        overage_spend: reading
+            .and_then(|reading| reading.spend)
+            .map(|spend| Spend {
+                used: spend.used,
+                limit: spend.limit,
+                balance: spend.balance,
+            }),
         windows: reading
             .into_iter()
             .flat_map(|reading| &reading.windows)

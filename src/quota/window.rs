@@ -69,6 +69,20 @@ pub struct Reading {
     pub windows: Vec<Window>,
     /// Whether paid overage is switched on at the provider, when it says so.
     pub overage_enabled: Option<bool>,
+    /// What overage has cost, when the provider says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spend: Option<Spend>,
+}
+
+/// Paid overage, in the provider's own credits: neither provider's answer names a currency.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Spend {
+    /// Used in this month (Claude).
+    pub used: Option<f64>,
+    /// Most that may be used in a month (Claude).
+    pub limit: Option<f64>,
+    /// Bought and not used yet (Codex).
+    pub balance: Option<f64>,
 }
 
 /// No new leases until then.

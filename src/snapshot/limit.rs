@@ -120,6 +120,7 @@ pub fn saw_windows(state: &mut ProfileState, windows: &[Window], at: Timestamp) 
         source: "statusline".to_owned(),
         windows: windows.to_vec(),
         overage_enabled: None,
+        spend: None,
     };
     merge::read(state, reading, Extent::Part);
 }

@@ -100,6 +100,11 @@ pub fn read(state: &mut ProfileState, mut reading: Reading, extent: Extent) -> b
         state.reading = state.reading.take().or(before);
         return false;
     }
+    for window in &mut reading.windows {
+        // A reset that had passed when the window was read tells nothing; taken at its word, it would make a
+        // used-up window full at once.
+        window.resets_at = window.resets_at.filter(|at| *at > reading.at);
+    }
     if let Some(old) = before.filter(|old| old.fingerprint == reading.fingerprint)
         && extent == Extent::Part
     {
@@ -116,6 +121,7 @@ pub fn read(state: &mut ProfileState, mut reading: Reading, extent: Extent) -> b
             .collect();
         reading.windows.extend(kept);
         reading.overage_enabled = reading.overage_enabled.or(old.overage_enabled);
+        reading.spend = reading.spend.or(old.spend);
     }
     state.reading = Some(reading);
     true
@@ -178,6 +184,7 @@ mod tests {
             source: "builtin".to_owned(),
             windows,
             overage_enabled: None,
+            spend: None,
         }
     }
 
@@ -247,6 +254,22 @@ mod tests {
             Extent::Whole
         ));
         assert_eq!(state.reading.as_ref().unwrap().at, at(10));
+    }
+
+    #[test]
+    fn a_reset_that_had_passed_when_it_was_read_makes_no_window_full() {
+        let mut state = ProfileState::named("claude-1");
+        let mine = proof("a1", None, 0);
+        prove(&mut state, mine.clone());
+        let mut used_up = window("seven_day", None, 0.0);
+        for (resets_at, kept) in [(at(9), None), (at(10), None), (at(11), Some(at(11)))] {
+            used_up.resets_at = Some(resets_at);
+            state.reading = None;
+            let windows = vec![used_up.clone()];
+            assert!(read(&mut state, reading(&mine, 10, windows), Extent::Whole));
+            let windows = &state.reading.as_ref().unwrap().windows;
+            assert_eq!(windows[0].resets_at, kept);
+        }
     }
 
     #[test]
