@@ -12,7 +12,7 @@ use camino::Utf8Path;
 use jiff::Timestamp;
 
 use super::external::{self, Subject};
-use super::headroom::{self, Question, Status};
+use super::headroom::{self, Question, Status, TOKEN_EXPIRED};
 use super::poll;
 use super::refresh::{Ask, Asker, Outcome, Target};
 use super::window::Reading;
@@ -33,8 +33,6 @@ use crate::snapshot::profile::{BASE, Binding, Poll, ProfileState, Proof};
 use crate::snapshot::provider;
 use crate::store::lock::{Locks, Mode, Name};
 
-/// The reason word of an expired access token.
-pub(super) const TOKEN_EXPIRED: &str = "token_expired";
 /// The reason word of an answer, or a part of it, that made no sense.
 const MISREAD: &str = "unknown_shape";
 /// The reason word of a login that the server turned away.

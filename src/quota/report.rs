@@ -133,11 +133,13 @@ pub fn row(
         registry.provider(profile.provider)?,
         state,
     );
+    let proof = state.proof.as_ref();
     let worth = worth(registry, profile, state, now);
     let reading = headroom::reading(state);
-    let proof = state.proof.as_ref();
     let in_the_way = match (&standing, damage) {
         (_, Some(damage)) => Some(damage.code().name),
+        // Another login took the place of the one that was refused, and has only to be proved.
+        (Standing::Renew, None) if proof.is_some() => None,
         (Standing::Proven(_) | Standing::Renew, None) => {
             state.auth_broken.as_ref().map(|_| code::AUTH_BROKEN.name)
         }
