@@ -30,6 +30,7 @@ mod lease_watch;
 mod pages;
 mod polling;
 mod provision;
+mod quota_watch;
 mod refusals;
 mod scripted_agent;
 mod scripted_world;

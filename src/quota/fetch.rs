@@ -34,7 +34,7 @@ use crate::snapshot::provider;
 use crate::store::lock::{Locks, Mode, Name};
 
 /// The reason word of an answer, or a part of it, that made no sense.
-const MISREAD: &str = "unknown_shape";
+pub(super) const MISREAD: &str = "unknown_shape";
 /// The reason word of a login that the server turned away.
 const REFUSED: &str = "unauthorized";
 /// The reason word of files that contradict the server about whose login they hold.

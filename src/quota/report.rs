@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 
+use super::fetch::MISREAD;
 use super::headroom::{self, Question, Status, Worth};
 use super::poll;
 use super::refresh::{Ask, Asker, Target, refresh};
@@ -147,7 +148,9 @@ pub fn row(
     };
     let reason = in_the_way
         .map(str::to_owned)
-        .or_else(|| worth.reason.clone());
+        .or_else(|| worth.reason.clone())
+        // A part of a fresh answer made no sense, and counts as used up.
+        .or_else(|| state.poll.reason.clone().filter(|word| word == MISREAD));
     let polled = state.poll.last_at.map(|_| "fresh".to_owned());
     Ok(Quota {
         schema: 1,
