@@ -188,8 +188,8 @@ fn the_back_off_of_before_outlives_a_fetcher_that_is_killed() {
     assert_eq!(world.https.take_paths(), [CODEX_USAGE]);
     assert_eq!(
         row["next_poll_at"],
-        at(360 + 360),
-        "the second refusal doubles the wait"
+        at(360 + 720),
+        "the killed one counts, and so does the second refusal"
     );
 }
 

@@ -5,7 +5,7 @@
 //! - one measurement in three minutes at most, and after a failure a wait that doubles, kept in the snapshot
 //!   for every process to see; the server's own Retry-After when it is longer;
 //! - twenty fetches in any hour, whoever asks, a person or a login that keeps changing included;
-//! - a fetch is booked before it is made, so that one whose process was killed counts like any other.
+//! - a fetch is booked before it is made, so that one whose process was killed counts as a failed one.
 //!
 //! A wait holds for whichever login is in the home: it is the account that is limited. Only what a login
 //! itself brought about, such as a refusal, is over with it. To learn who a changed login belongs to cannot
@@ -123,17 +123,19 @@ pub fn may_prove(poll: &Poll, digest: Option<&str>, asker: Asker, now: Timestamp
     skips_wait || next_at(poll, now).is_none()
 }
 
-/// What to remember before a fetch is made, in case nobody lives to tell how it ended.
+/// What to remember before a fetch is made, in case nobody lives to tell how it ended: a failure of unknown
+/// kind. Someone who stopped a command with Ctrl-C may want it again soon.
 pub fn begin(poll: &Poll, digest: Option<&str>, now: Timestamp) -> Poll {
+    // The old login's failures are not the new one's.
     let same_login = poll.digest.as_deref() == digest;
+    let failures = if same_login { poll.failures } else { 0 }.saturating_add(1);
     let mut calls = counted(poll, now);
     calls.push(now);
     Poll {
-        next_at: next_at(poll, now).max(now.checked_add(INTERVAL).ok()),
+        next_at: next_at(poll, now).max(now.checked_add(doubled(UNREACHED, failures)).ok()),
         last_at: Some(now),
         digest: digest.map(str::to_owned),
-        // The old login's failures are not the new one's.
-        failures: if same_login { poll.failures } else { 0 },
+        failures,
         reason: poll.reason.clone(),
         begun_at: Some(now),
         calls: calls.into_iter().map(Timestamp::as_second).collect(),
@@ -147,7 +149,7 @@ pub fn after(
     identity: bool,
     now: Timestamp,
 ) -> Poll {
-    let failures = outcome.map_or_else(|_| begun.failures.saturating_add(1), |()| 0);
+    let failures = outcome.map_or_else(|_| begun.failures, |()| 0);
     let wait = match outcome {
         Ok(()) => INTERVAL,
         Err(FetchError::Forbidden) => FORBIDDEN,
