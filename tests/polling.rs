@@ -504,3 +504,28 @@ fn a_token_that_expired_overnight_keeps_its_account_routeable_until_a_worker_ren
     assert_eq!(world.requests("refresh"), ["one ok"]);
     assert_eq!(world.command(&line)["degraded"], false);
 }
+
+#[test]
+fn an_external_reader_that_tells_of_another_account_proves_and_measures_nothing() {
+    // The login names `account-1`, the stand-in reader answers `codex-1-account`.
+    let world = Online::new(&["codex-1"]);
+    let reader = env!("CARGO_BIN_EXE_fake-reader");
+    world
+        .run(&format!("config set providers.codex.quota_reader {reader}"))
+        .success();
+    let row = world.show("codex-1");
+    assert_eq!(
+        (
+            &row["status"],
+            &row["verified_recent"],
+            &row["reported_status"]
+        ),
+        (
+            &json!("unmeasured"),
+            &json!(false),
+            &json!("hint_disagrees")
+        ),
+        "{row}"
+    );
+    assert_eq!(world.https.asked(), []);
+}

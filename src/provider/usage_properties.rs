@@ -125,7 +125,7 @@ proptest! {
         ];
         for ((parse, answer, _), gauges) in subjects().into_iter().zip(gauges) {
             let mut changed = answer;
-            *changed.pointer_mut(*at.get::<&str>(gauges)).unwrap() = junk.clone();
+            *changed.pointer_mut(at.get::<&str>(gauges)).unwrap() = junk.clone();
             prop_assert!(parse(&changed).is_ok_and(|usage| usage.misread && least(&usage) <= 0.0));
         }
     }

@@ -181,9 +181,11 @@ fn parse(bytes: &[u8], provider: ProviderKind) -> Result<Answer, FetchError> {
 fn window(window: &Value) -> Result<Result<Window, Window>, FetchError> {
     let id = text(&window["id"]).ok_or(FetchError::Shape)?;
     // Version 2 of the format tells what is used, and what is left as well only in some answers.
-    let remaining = match &window["percentRemaining"] {
-        Value::Null => remaining_of_used(&window["percentUsed"]),
-        told => number(told).filter(|left| (0.0..=100.0).contains(left)),
+    let told = &window["percentRemaining"];
+    let remaining = if told.is_null() {
+        remaining_of_used(&window["percentUsed"])
+    } else {
+        number(told).filter(|left| (0.0..=100.0).contains(left))
     };
     let kind = match window["kind"].as_str() {
         Some("session") => Kind::Session,
@@ -301,7 +303,7 @@ mod tests {
         changed["providers"][0]["windows"] =
             json!([{"id": "five_hour", "kind": "session", "percentUsed": 30}]);
         let usage = read_back(&changed).unwrap().usage;
-        assert_eq!(usage.windows[0].remaining_percent, 70.0);
+        assert_eq!(Some(usage.windows[0].remaining_percent), Some(70.0));
     }
 
     #[test]

@@ -33,8 +33,6 @@ use crate::snapshot::profile::{BASE, Binding, Poll, ProfileState, Proof};
 use crate::snapshot::provider;
 use crate::store::lock::{Locks, Mode, Name};
 
-/// The reason word of an answer, or a part of it, that made no sense.
-pub(super) const MISREAD: &str = "unknown_shape";
 /// The reason word of a login that the server turned away.
 const REFUSED: &str = "unauthorized";
 /// The reason word of files that contradict the server about whose login they hold.
@@ -396,7 +394,7 @@ impl<'a> Fetch<'a> {
                 };
                 merge::read(state, reading, Extent::Whole);
                 if usage.misread {
-                    state.poll.reason = Some(MISREAD.to_owned());
+                    state.poll.reason = Some(poll::MISREAD.to_owned());
                 }
                 // The server takes the login after all. What a worker said of it stands.
                 state.auth_broken.take_if(|note| note.reason == REFUSED);
@@ -469,7 +467,7 @@ fn reason_word(poll: &Poll) -> &'static str {
         Some("forbidden") => "forbidden",
         Some(poll::UNMEASURABLE) => poll::UNMEASURABLE,
         Some("unavailable") => "unavailable",
-        Some(MISREAD) => MISREAD,
+        Some(poll::MISREAD) => poll::MISREAD,
         Some(TOKEN_EXPIRED) => TOKEN_EXPIRED,
         Some(HINT_DISAGREES) => HINT_DISAGREES,
         Some(_) | None => "recently_measured",

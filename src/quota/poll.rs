@@ -42,6 +42,8 @@ pub const UNMEASURABLE: &str = "unmeasurable";
 const NOT_ALLOWED: &str = "forbidden";
 /// The reason word of a server that wants to be left alone.
 const THROTTLED: &str = "throttled";
+/// The reason word of an answer, or a part of it, that made no sense.
+pub const MISREAD: &str = "unknown_shape";
 /// The reason words that are over with the login they came from.
 const OF_THE_LOGIN: [&str; 2] = ["unauthorized", "hint_disagrees"];
 
@@ -53,7 +55,7 @@ pub fn reason(error: &FetchError, identity: bool) -> &'static str {
         FetchError::Forbidden => UNMEASURABLE,
         FetchError::Throttled(_) => THROTTLED,
         FetchError::Unavailable(_) | FetchError::Unreached(_) => "unavailable",
-        FetchError::Shape => "unknown_shape",
+        FetchError::Shape => MISREAD,
     }
 }
 
@@ -184,7 +186,7 @@ pub fn proved(before: &Poll, begun: &Poll, now: Timestamp) -> Poll {
     let stands = before
         .reason
         .as_deref()
-        .is_none_or(|reason| [THROTTLED, UNMEASURABLE].contains(&reason));
+        .is_none_or(|reason| [THROTTLED, UNMEASURABLE, MISREAD].contains(&reason));
     let before = if stands { before } else { &Poll::default() };
     Poll {
         next_at: before.next_at,

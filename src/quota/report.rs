@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 
-use super::fetch::MISREAD;
 use super::headroom::{self, Question, Status, Worth};
 use super::poll;
 use super::refresh::{Ask, Asker, Target, refresh};
@@ -150,7 +149,13 @@ pub fn row(
         .map(str::to_owned)
         .or_else(|| worth.reason.clone())
         // A part of a fresh answer made no sense, and counts as used up.
-        .or_else(|| state.poll.reason.clone().filter(|word| word == MISREAD));
+        .or_else(|| {
+            state
+                .poll
+                .reason
+                .clone()
+                .filter(|word| word == poll::MISREAD)
+        });
     let polled = state.poll.last_at.map(|_| "fresh".to_owned());
     Ok(Quota {
         schema: 1,

@@ -57,7 +57,7 @@ impl Answer {
     }
 
     pub(crate) fn header(mut self, name: &str, value: &str) -> Self {
-        self.headers.push_str(&format!("{name}: {value}\r\n"));
+        self.headers.push_str(&[name, ": ", value, "\r\n"].concat());
         self
     }
 

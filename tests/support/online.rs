@@ -69,25 +69,28 @@ impl Online {
         sandbox.set("HTTPS_PROXY", https.url());
         sandbox.set("SSL_CERT_FILE", CA);
         let project = sandbox.git_project("project");
-        let mut registry = "version = 1\n".to_owned();
-        for provider in ["claude", "codex"] {
-            registry.push_str(&format!(
+        let providers = ["claude", "codex"].map(|provider| {
+            format!(
                 "[providers.{provider}]\nbinary = \"{}\"\nbase_home = false\ndesktop_identity_file = false\n",
                 env!("CARGO_BIN_EXE_fake-provider"),
-            ));
-        }
+            )
+        });
         let world = Self {
             sandbox,
             https,
             project,
         };
-        for id in ids {
-            registry.push_str(&format!(
+        let profiles = ids.iter().map(|id| {
+            format!(
                 "[profiles.\"{id}\"]\nprovider = \"{}\"\nhome = \"{}\"\npools = [\"{POOL}\"]\nenabled = true\n",
                 provider(id),
                 world.home(id).display(),
-            ));
-        }
+            )
+        });
+        let registry: String = std::iter::once("version = 1\n".to_owned())
+            .chain(providers)
+            .chain(profiles)
+            .collect();
         world.sandbox.write("config/accounts.toml", registry);
         for id in ids {
             world.log_in(id, "first");

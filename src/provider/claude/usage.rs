@@ -228,7 +228,7 @@ mod tests {
             *answer.pointer_mut(path).unwrap() = value;
             let windows = parse(&answer).unwrap().windows;
             let least = windows.iter().map(|window| window.remaining_percent);
-            assert_eq!(least.fold(100.0, f64::min), 0.0, "{path}");
+            assert!(least.fold(100.0, f64::min) <= 0.0, "{path}");
         }
         for empty in [
             json!(null),
