@@ -31,6 +31,7 @@ mod pages;
 mod polling;
 mod provision;
 mod quota_watch;
+mod readings;
 mod refusals;
 mod scripted_agent;
 mod scripted_world;

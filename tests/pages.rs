@@ -197,7 +197,7 @@ claude-1  session  ████████░░  82%  in 2 h 10 min @  fresh, 
   weekly  █░░░░░░░░░ 12.5%  in 3 days 4 h @
 claude-2  session  ████░░░░░░  40%  in 10 min @  presumed, 2 min old, builtin @  in 1 min @
 claude-3  -  -  -  unmeasured  -
-claude-1: paid overage is on, 12.5 of 50 credits used
+claude-1: paid overage is on, 12.50 of 50.00 paid this month
 An age is not a fault: the providers allow a look every few minutes, and what was read last holds until the next.
 "
     );

@@ -61,14 +61,14 @@ pub struct Quota {
     pub windows: Vec<Window>,
 }
 
-/// Paid overage, in the provider's own credits.
+/// Paid overage as the provider tells it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Spend {
-    /// Used in this month (Claude).
+    /// Paid in this month, in the account's currency (Claude).
     pub used: Option<f64>,
-    /// Most that may be used in a month (Claude).
+    /// Most that may be paid in a month, in the account's currency (Claude).
     pub limit: Option<f64>,
-    /// Bought and not used yet (Codex).
+    /// Credits that were bought and not used yet (Codex).
     pub balance: Option<f64>,
 }
 

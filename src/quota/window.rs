@@ -39,6 +39,9 @@ impl Kind {
     }
 }
 
+/// The name of what stands for a window that is used up and that the server did not name.
+pub const REFUSED: &str = "limit_reached";
+
 /// One quota window at one time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Window {
@@ -74,14 +77,14 @@ pub struct Reading {
     pub spend: Option<Spend>,
 }
 
-/// Paid overage, in the provider's own credits: neither provider's answer names a currency.
+/// Paid overage as the provider tells it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Spend {
-    /// Used in this month (Claude).
+    /// Paid in this month, in the account's currency (Claude).
     pub used: Option<f64>,
-    /// Most that may be used in a month (Claude).
+    /// Most that may be paid in a month, in the account's currency (Claude).
     pub limit: Option<f64>,
-    /// Bought and not used yet (Codex).
+    /// Credits that were bought and not used yet (Codex).
     pub balance: Option<f64>,
 }
 

@@ -47,9 +47,9 @@ fn overage(quota: &Quota) -> Option<String> {
     let limit = spend.and_then(|spend| spend.limit);
     let balance = spend.and_then(|spend| spend.balance);
     let cost = match (used, limit, balance) {
-        (Some(used), Some(limit), _) => format!(", {used} of {limit} credits used"),
-        (Some(used), None, _) => format!(", {used} credits used"),
-        (None, Some(limit), _) => format!(", at most {limit} credits"),
+        (Some(used), Some(limit), _) => format!(", {used:.2} of {limit:.2} paid this month"),
+        (Some(used), None, _) => format!(", {used:.2} paid this month"),
+        (None, Some(limit), _) => format!(", at most {limit:.2} a month"),
         (None, None, Some(balance)) => format!(", {balance} credits left"),
         (None, None, None) => String::new(),
     };

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use super::profile::{Note, Pinned, ProfileState, Proof};
 use crate::identity::fingerprint::Fingerprint;
 use crate::quota::poll::is_ahead;
-use crate::quota::window::Reading;
+use crate::quota::window::{REFUSED, Reading, Window};
 
 /// What a renewed proof meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,7 +81,7 @@ fn known(fingerprint: &Fingerprint) -> usize {
 pub enum Extent {
     /// Every window: what it does not name is not there.
     Whole,
-    /// Some windows: scoped ones that it does not name stay as they were.
+    /// Some windows: others that it does not name stay as they were.
     Part,
 }
 
@@ -111,11 +111,10 @@ pub fn read(state: &mut ProfileState, mut reading: Reading, extent: Extent) -> b
         let kept: Vec<_> = old
             .windows
             .into_iter()
-            .filter(|window| window.scope.is_some())
+            // It stood for a window that the server did not name; what was seen now is newer.
+            .filter(|window| window.id != REFUSED)
             .filter(|window| {
-                let same = |new: &&crate::quota::window::Window| {
-                    new.kind == window.kind && new.scope == window.scope
-                };
+                let same = |new: &&Window| new.kind == window.kind && new.scope == window.scope;
                 !reading.windows.iter().any(|new| same(&new))
             })
             .collect();
@@ -273,13 +272,21 @@ mod tests {
     }
 
     #[test]
-    fn a_partial_reading_keeps_the_scoped_windows_it_does_not_see() {
+    fn a_partial_reading_keeps_the_windows_it_does_not_see() {
         let mut state = ProfileState::named("claude-1");
         let mine = proof("a1", None, 0);
         prove(&mut state, mine.clone());
         let whole = vec![
             window("seven_day", None, 50.0),
             window("seven_day_opus", Some("opus"), 3.0),
+            Window {
+                kind: Kind::Monthly,
+                ..window("monthly", None, 2.0)
+            },
+            Window {
+                kind: Kind::Other,
+                ..window("limit_reached", None, 0.0)
+            },
         ];
         read(&mut state, reading(&mine, 0, whole), Extent::Whole);
         read(
@@ -295,7 +302,7 @@ mod tests {
             .iter()
             .map(|window| window.remaining_percent)
             .collect();
-        assert_eq!(left, [40.0, 3.0]);
+        assert_eq!(left, [40.0, 3.0, 2.0]);
         read(
             &mut state,
             reading(&mine, 2, vec![window("seven_day", None, 40.0)]),

@@ -62,9 +62,10 @@ pub(crate) fn parse(answer: &Value) -> Result<Usage, FetchError> {
         (one.kind, &one.scope, &one.id).cmp(&(other.kind, &other.scope, &other.id))
     });
     let overage = &answer["extra_usage"];
+    let amount = |name: &str| number(&overage[name]).map(|cents| cents / unit(overage));
     let spend = Spend {
-        used: number(&overage["used_credits"]),
-        limit: number(&overage["monthly_limit"]),
+        used: amount("used_credits"),
+        limit: amount("monthly_limit"),
         balance: None,
     };
     Ok(Usage {
@@ -78,6 +79,13 @@ pub(crate) fn parse(answer: &Value) -> Result<Usage, FetchError> {
         spend: (spend.used.is_some() || spend.limit.is_some()).then_some(spend),
         misread,
     })
+}
+
+/// How many of the smallest coins that amounts are told in make one unit of the currency: a hundred, unless
+/// it says otherwise (read in quota-axi 0.1.40).
+fn unit(overage: &Value) -> f64 {
+    let places = overage["decimal_places"].as_u64().unwrap_or(2);
+    10_f64.powi(i32::try_from(places.min(9)).unwrap_or(2))
 }
 
 /// A flat bucket. Its name says its duration and its model.
@@ -262,11 +270,13 @@ mod tests {
     fn overage_is_on_when_it_says_anything_but_off_and_its_cost_comes_along() {
         let mut answer = fixture();
         answer["extra_usage"] =
-            json!({"is_enabled": true, "monthly_limit": 5000, "used_credits": 1250.5});
+            json!({"is_enabled": true, "monthly_limit": 5000, "used_credits": 1250});
         let usage = parse(&answer).unwrap();
         assert_eq!(usage.overage_enabled, Some(true));
         let spend = usage.spend.unwrap();
-        assert_eq!((spend.used, spend.limit), (Some(1250.5), Some(5000.0)));
+        assert_eq!((spend.used, spend.limit), (Some(12.5), Some(50.0)));
+        answer["extra_usage"]["decimal_places"] = json!(0);
+        assert_eq!(parse(&answer).unwrap().spend.unwrap().used, Some(1250.0));
         for (said, enabled) in [
             (json!({"is_enabled": "yes"}), Some(true)),
             (json!({"is_enabled": null}), None),

@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::identity::fingerprint::Account;
 use crate::provider::answer::{add, instant, nothing_left, number, remaining_of_used, text};
 use crate::provider::{FetchError, Usage};
-use crate::quota::window::{Kind, Spend, Window};
+use crate::quota::window::{Kind, REFUSED, Spend, Window};
 
 /// The account in the usage endpoint's answer. Two people in one workspace are two accounts, so an answer
 /// that lacks either id proves nothing.
@@ -98,7 +98,7 @@ impl Found {
         let is_off = |said: &Value, word: bool| !said.is_null() && *said != Value::Bool(word);
         let refused = is_off(&limit["limit_reached"], false) || is_off(&limit["allowed"], true);
         if refused && own.iter().all(|window| window.remaining_percent > 0.0) {
-            add(&mut self.windows, named("limit_reached", 0, scope));
+            add(&mut self.windows, named(REFUSED, 0, scope));
         }
     }
 
