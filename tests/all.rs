@@ -17,6 +17,7 @@ mod cli_registry;
 mod cli_registry_profile;
 mod crash;
 mod docs;
+mod evidence;
 mod first_contract;
 mod formats;
 mod generated;

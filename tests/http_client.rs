@@ -87,11 +87,11 @@ fn an_answer_without_end_or_sense_is_none_and_quotes_nothing() {
 #[test]
 fn a_server_that_takes_its_time_is_not_waited_for_longer_than_a_command_may_take() {
     let world = Online::new(&["claude-1"]);
-    world.https.respond(slow(20));
+    world.https.respond(slow(60_000));
     let began = std::time::Instant::now();
     unmeasured(&world, "claude-1", "unavailable");
     let took = began.elapsed();
-    assert!(took.as_millis() < 8000, "{took:?}");
+    assert!(took.as_secs() < 30, "{took:?}");
     assert_eq!(world.https.take_paths(), [PROFILE]);
     // Its back-off was written down.
     unmeasured(&world, "claude-1", "unavailable");

@@ -227,6 +227,7 @@ codex-1  codex  disabled  crew, night  2  15%  1  /home/me/.local/share/agent-fl
             reason: "quota".to_owned(),
             at: earlier(5),
             until: later(60),
+            guessed: false,
         }),
         drain: None,
         provisioned: true,

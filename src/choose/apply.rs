@@ -179,6 +179,9 @@ pub fn preview(context: &Context, store: &dyn LeaseStore, request: &Request) -> 
             run.fetch(&wanted)?;
             continue;
         }
+        if run.look_at_resting(&survey)? {
+            continue;
+        }
         let occupancy = store.occupancy()?;
         let ranked = survey.rank(&request.asked, &occupancy, &run.rejected);
         let Some(best) = ranked.first() else {
@@ -187,8 +190,8 @@ pub fn preview(context: &Context, store: &dyn LeaseStore, request: &Request) -> 
             return Err(with_holders(refused, &holders, context.clock.now()));
         };
         if !run.examined.contains(&best.profile) {
-            if let Some(ask) = run.examine(&survey, &best.profile)? {
-                run.fetch(&[ask])?;
+            if let Some(asks) = run.examine(&survey, &best.profile)? {
+                run.fetch(&asks)?;
             }
             continue;
         }

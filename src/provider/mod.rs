@@ -17,9 +17,10 @@ pub mod scripted;
 mod usage_properties;
 
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use camino::{Utf8Path, Utf8PathBuf};
+use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::clock::Deadline;
@@ -27,6 +28,8 @@ use crate::env::Context;
 use crate::error::{Code, Refusal, Result, code};
 use crate::id::{ProfileId, ProviderKind};
 use crate::identity::fingerprint::Account;
+use crate::provider::home::conversation::Tail;
+use crate::quota::limit::Ending;
 use crate::quota::window::{Spend, Window};
 use crate::registry::schema::{Profile, ProviderSettings, Registry};
 use crate::secret::Secret;
@@ -360,7 +363,8 @@ pub trait Provider: Sync + std::fmt::Debug {
     /// The transcript of a conversation in this home, if it exists.
     fn transcript(&self, home: &Utf8Path, workspace: &Utf8Path, session: &str) -> Option<PathBuf>;
 
-    /// The windows that a transcript's last turn failed on, with the resets that the server stated; none
-    /// when it did not fail, failed on something else, or no reset was stated.
-    fn used_up(&self, transcript: &Path) -> Vec<Window>;
+    /// How the last turn in this end of a transcript ended, by the records that the CLI itself makes of
+    /// errors. What a worker says or a tool prints is never one. `local` is the zone in which the CLI writes
+    /// times for people.
+    fn ending(&self, tail: &Tail, local: &TimeZone) -> Ending;
 }

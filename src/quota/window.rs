@@ -97,4 +97,7 @@ pub struct Cooldown {
     pub until: Timestamp,
     /// When it was set.
     pub since: Timestamp,
+    /// True when its end was read out of a sentence that did not say everything, and so is rather late.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub guessed: bool,
 }

@@ -83,6 +83,9 @@ pub enum Extent {
     Whole,
     /// Some windows: others that it does not name stay as they were.
     Part,
+    /// Single windows: all that it does not name stay as they were. Where it names none that gates every
+    /// model, the reading is as old as before.
+    Patch,
 }
 
 /// Takes a reading, if it belongs to the proved account and is newer than what is there.
@@ -106,13 +109,16 @@ pub fn read(state: &mut ProfileState, mut reading: Reading, extent: Extent) -> b
         window.resets_at = window.resets_at.filter(|at| *at > reading.at);
     }
     if let Some(old) = before.filter(|old| old.fingerprint == reading.fingerprint)
-        && extent == Extent::Part
+        && extent != Extent::Whole
     {
+        if extent == Extent::Patch && reading.windows.iter().all(|window| window.scope.is_some()) {
+            reading.at = old.at;
+        }
         let kept: Vec<_> = old
             .windows
             .into_iter()
             // It stood for a window that the server did not name; what was seen now is newer.
-            .filter(|window| window.id != REFUSED)
+            .filter(|window| window.id != REFUSED || extent == Extent::Patch)
             .filter(|window| {
                 let same = |new: &&Window| new.kind == window.kind && new.scope == window.scope;
                 !reading.windows.iter().any(|new| same(&new))

@@ -57,8 +57,8 @@ pub(crate) fn throttled(retry_after: Option<&'static str>) -> impl Fn(&Asked) ->
 }
 
 /// 200 after a while.
-pub(crate) fn slow(seconds: u64) -> impl Fn(&Asked) -> Answer + Send {
-    move |asked| truth(asked).after(Duration::from_secs(seconds))
+pub(crate) fn slow(milliseconds: u64) -> impl Fn(&Asked) -> Answer + Send {
+    move |asked| truth(asked).after(Duration::from_millis(milliseconds))
 }
 
 impl Online {

@@ -40,7 +40,7 @@ pub(crate) fn parse(answer: &Value) -> Result<Usage, FetchError> {
             found.misread(nothing_left("additional", Kind::Other, None));
         }
     }
-    if !found.understood {
+    if !found.gates_all {
         return Err(FetchError::Shape);
     }
     let credits = &answer["credits"];
@@ -69,8 +69,10 @@ pub(crate) fn parse(answer: &Value) -> Result<Usage, FetchError> {
 #[derive(Debug, Default)]
 struct Found {
     windows: Vec<Window>,
-    /// Whether a window that gates every model was understood.
+    /// Whether a window was understood.
     understood: bool,
+    /// Whether one was that gates every model.
+    gates_all: bool,
     misread: bool,
 }
 
@@ -124,7 +126,8 @@ impl Found {
         let window = named(&name, minutes, scope);
         match remaining_of_used(&slot["used_percent"]) {
             Some(remaining_percent) => {
-                self.understood |= scope.is_none();
+                self.understood = true;
+                self.gates_all |= scope.is_none();
                 let window = Window {
                     remaining_percent,
                     resets_at: instant(resets_at),
@@ -147,16 +150,23 @@ fn named(name: &str, minutes: u64, scope: Option<&str>) -> Window {
 }
 
 /// The windows in a rollout's `token_count.rate_limits`, where durations are in minutes; empty when it
-/// holds none that make sense.
+/// holds none that make sense. Those of another limit than the plan's own gate what it is named for alone.
 pub fn rollout(limits: &Value) -> Vec<Window> {
     let mut found = Found::default();
+    let scope = text(&limits["limit_id"])
+        .filter(|id| id != "codex")
+        .map(|id| {
+            text(&limits["limit_name"])
+                .unwrap_or(id)
+                .to_ascii_lowercase()
+        });
     for slot in ["primary", "secondary"] {
         let slot = &limits[slot];
         found.slot(
             slot,
             number(&slot["window_minutes"]),
             &slot["resets_at"],
-            None,
+            scope.as_deref(),
         );
     }
     if found.understood {
