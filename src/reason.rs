@@ -180,7 +180,8 @@ reasons! {
         "throttled" Time "the server asked for a pause" "agent-fleet quota show ID";
         "unavailable" Time "the server could not be reached" "agent-fleet quota refresh ID";
         "unauthorized" Person "the server does not take the login" "agent-fleet profile verify ID";
-        "forbidden" Person "the login may not ask for its quota" "agent-fleet config set settings.unmeasured allow";
+        "unmeasurable" Person "the login may not ask for its quota; it is tried again once a day" "agent-fleet config set settings.unmeasured allow";
+        "forbidden" Person "the login may not ask whose it is" "agent-fleet profile verify ID";
         "unknown_shape" Person "the answer could not be understood: it may need a newer agent-fleet" "agent-fleet version";
         "hint_disagrees" Person "a file in the home names another account than the server" "agent-fleet profile verify ID";
     }

@@ -398,6 +398,7 @@ pub(super) mod tests {
                         reason: "quota".into(),
                         until,
                         since: now(),
+                        guessed: false,
                     });
                 },
                 &Worth::fresh(90.0),

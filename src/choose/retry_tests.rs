@@ -46,6 +46,7 @@ fn cooled(hours: i64) -> ProfileState {
         reason: "quota".to_owned(),
         until: after(hours),
         since: now(),
+        guessed: false,
     });
     state
 }

@@ -4,13 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 
-use super::accounts::{Accounts, Key, Known, ask, key};
+use super::accounts::{Accounts, Key, Known, ask, key, worth};
 use super::apply::Request;
 use super::candidate::{
     Asked, Basis, Eligibility, Facts, Identity, eligibility, eligibility_if_enabled, is_asked,
 };
 use super::examine::{Examined, examine};
 use super::explain::Outcome;
+use super::queue::Terms;
 use super::rank::{Candidate, rank, score};
 use super::routeability::taken;
 use crate::clock::Deadline;
@@ -21,10 +22,12 @@ use crate::id::{ProfileId, ProviderKind};
 use crate::lease::Occupancy;
 use crate::provider::Want;
 use crate::quota::headroom::{Status, Worth};
+use crate::quota::limit::Limit;
 use crate::quota::model::Model;
 use crate::quota::refresh::{Ask, Target};
 use crate::registry::project::{self, Workspace};
 use crate::registry::schema::{Profile, Registry};
+use crate::snapshot::profile::ProfileState;
 
 /// Profiles found wanting when they were about to be granted, and why.
 pub(super) type Rejected = BTreeMap<ProfileId, Error>;
@@ -43,6 +46,8 @@ struct Entry<'a> {
 pub(super) struct Survey<'a> {
     /// Where the worker will work.
     pub(super) workspace: Workspace,
+    /// The providers that may work there.
+    pub(super) trusted: BTreeSet<ProviderKind>,
     registry: &'a Registry,
     entries: Vec<Entry<'a>>,
     /// Profiles of the same providers whose account is not known yet, and base logins to be proved.
@@ -93,6 +98,7 @@ impl<'a> Survey<'a> {
             .collect();
         Ok(Self {
             workspace,
+            trusted,
             registry,
             entries,
             unproved,
@@ -156,10 +162,52 @@ impl<'a> Survey<'a> {
             .entries
             .iter()
             .filter_map(|entry| {
-                candidate(entry, self.eligibility(entry, asked, rejected), occupancy)
+                let eligibility = self.eligibility(entry, asked, rejected);
+                candidate(entry, &entry.known.worth, eligibility, occupancy)
             })
             .collect();
         rank(candidates, &self.registry.settings, self.now)
+    }
+
+    /// The profile that another request would take, among those that were looked at here.
+    pub(super) fn best_of(&self, terms: &Terms, occupancy: &Occupancy) -> Option<ProfileId> {
+        let settings = &self.registry.settings;
+        let found = self.entries.iter().filter_map(|entry| {
+            let profile = entry.profile;
+            if !is_asked(profile, &terms.asked) || terms.rejected.contains(&profile.id) {
+                return None;
+            }
+            let trusted = terms.trusted.contains(&profile.provider);
+            let mut facts = entry.known.facts(profile, trusted);
+            let state = &entry.known.state;
+            let model = terms.asked.model.as_ref();
+            let theirs = worth(self.registry, profile, state, model, self.now);
+            facts.worth = &theirs;
+            let eligibility = eligibility(&facts, &terms.asked, settings, self.now);
+            candidate(entry, &theirs, eligibility, occupancy)
+        });
+        let ranked = rank(found.collect(), settings, self.now);
+        ranked.into_iter().next().map(|best| best.profile)
+    }
+
+    /// The profiles that rest from a limit per minute, and until when.
+    pub(super) fn paced(&self) -> BTreeMap<ProfileId, Timestamp> {
+        let rests = self.entries.iter().filter_map(|entry| {
+            let state = &entry.known.state;
+            let cooldowns = [&state.cooldown, &state.durable.cooldown];
+            let last = cooldowns
+                .into_iter()
+                .flatten()
+                .max_by_key(|one| one.until)?;
+            let paced = last.reason == "rate" && last.until > self.now;
+            paced.then(|| (entry.profile.id.clone(), last.until))
+        });
+        rests.collect()
+    }
+
+    /// Every profile that was looked at.
+    pub(super) fn profiles(&self) -> impl Iterator<Item = &ProfileId> {
+        self.entries.iter().map(|entry| &entry.profile.id)
     }
 
     /// One outcome per profile that was asked for: those that could take the task as they rank, then the others
@@ -181,7 +229,8 @@ impl<'a> Survey<'a> {
             .iter()
             .map(|entry| {
                 let eligibility = self.eligibility(entry, asked, rejected);
-                let candidate = candidate(entry, eligibility.clone(), occupancy);
+                let candidate =
+                    candidate(entry, &entry.known.worth, eligibility.clone(), occupancy);
                 Outcome {
                     profile: entry.profile.id.clone(),
                     eligibility,
@@ -236,6 +285,21 @@ impl<'a> Survey<'a> {
         )
     }
 
+    /// Everything that the snapshot holds of a profile that was asked for.
+    pub(super) fn state(&self, profile: &ProfileId) -> Result<&ProfileState> {
+        Ok(&self.entry(profile)?.known.state)
+    }
+
+    /// The profiles that rest for a moment: for a limit whose kind the hook's word may not have told.
+    pub(super) fn resting(&self) -> impl Iterator<Item = (&'a Profile, &ProfileState)> {
+        let rests = |entry: &&Entry<'a>| {
+            let cooldown = entry.known.state.cooldown.as_ref();
+            cooldown.is_some_and(|it| it.reason == Limit::Rate.word() && it.until > self.now)
+        };
+        let resting = self.entries.iter().filter(rests);
+        resting.map(|entry| (entry.profile, &entry.known.state))
+    }
+
     fn entry(&self, profile: &ProfileId) -> Result<&Entry<'a>> {
         self.entries
             .iter()
@@ -288,6 +352,7 @@ impl<'a> Survey<'a> {
 
 fn candidate(
     entry: &Entry<'_>,
+    worth: &Worth,
     eligibility: Eligibility,
     occupancy: &Occupancy,
 ) -> Option<Candidate> {
@@ -302,7 +367,7 @@ fn candidate(
         headroom,
         basis,
         weight: profile.weight,
-        windows: entry.known.worth.windows.clone(),
+        windows: worth.windows.clone(),
         live: taken(profile, occupancy),
         last_pick: occupancy.last_pick(&profile.id),
         order: entry.order,

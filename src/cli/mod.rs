@@ -24,11 +24,13 @@ mod project;
 mod providers;
 mod quota;
 mod reasons;
+mod screen;
 mod scripted_agent;
 mod session;
 mod statusline;
 mod usage;
 mod version;
+mod watch;
 mod which;
 
 use std::io::Write as _;

@@ -20,6 +20,7 @@ use super::reason::ReasonList;
 use super::registry::{Initialised, PoolList, ProjectList, Setting, SettingList};
 use super::selection::Selection;
 use super::session::{Session, SessionList, SessionRemoved};
+use super::watch::Change;
 use super::worker::Which;
 
 type Define = fn(&mut SchemaGenerator) -> Schema;
@@ -42,6 +43,8 @@ const ANSWERS: &[(&str, Define)] = &[
     ("lease list", define::<LeaseList>),
     ("lease recover", define::<Selection>),
     ("lease release", define::<LeaseReleased>),
+    ("lease watch", define::<LeaseList>),
+    ("lease watch, later lines", define::<Change>),
     ("pool list", define::<PoolList>),
     ("pool status", define::<PoolStatus>),
     ("profile add", define::<Profile>),
@@ -63,6 +66,8 @@ const ANSWERS: &[(&str, Define)] = &[
     ("providers", define::<ProviderList>),
     ("quota refresh", define::<QuotaList>),
     ("quota show", define::<QuotaList>),
+    ("quota watch", define::<QuotaList>),
+    ("quota watch, later lines", define::<Change>),
     ("reasons", define::<ReasonList>),
     ("session list", define::<SessionList>),
     ("session remove", define::<SessionRemoved>),

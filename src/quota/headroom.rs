@@ -6,14 +6,16 @@
 //!
 //! A reading is fresh while it is young and none of its windows has reset since. An older one is presumed
 //! when it cannot be renewed and yet cannot have become worse: its windows have reset, or nobody here used
-//! the account since. Anything else is stale and routes nothing.
+//! the account since. It is presumed also when only a worker can renew it, whose CLI refreshes an expired
+//! token: refusing it would wait for a person. Anything else is stale and routes nothing. Where nobody may
+//! read the quota, an older reading is none: it could never be renewed.
 
 use jiff::{SignedDuration, Timestamp};
 
 use super::model::{Model, gates};
 use super::poll;
 use super::window::{Kind, Reading, Window};
-use crate::reason;
+use crate::reason::{self, TOKEN_EXPIRED};
 use crate::snapshot::profile::{Poll, ProfileState};
 
 /// What a reading is good for.
@@ -166,6 +168,9 @@ pub fn worth(state: &ProfileState, question: &Question<'_>) -> Worth {
         .iter()
         .map(|window| window.remaining)
         .min_by(f64::total_cmp);
+    let known = known.filter(|reading| {
+        is_young(reading, question) || state.poll.reason.as_deref() != Some(poll::UNMEASURABLE)
+    });
     let (Some(reading), Some(headroom)) = (known, tightest) else {
         return Worth {
             status: Status::Unmeasured,
@@ -181,13 +186,14 @@ pub fn worth(state: &ProfileState, question: &Question<'_>) -> Worth {
     let any_reset = gating.iter().any(|window| has_reset(window, now));
     let all_reset = gating.iter().all(|window| has_reset(window, now));
     let unused = question.last_used.is_none_or(|used| used <= reading.at);
-    let young = age <= question.fresh_seconds && !poll::is_ahead(reading.at, now);
+    let young = is_young(reading, question);
     let (status, reason) = if young && !any_reset {
         (Status::Fresh, None)
     } else {
         let cannot_be_worse = all_reset || unused || young;
+        let waits_for_a_worker = block == Some(TOKEN_EXPIRED);
         match block {
-            Some(block) if cannot_be_worse => (Status::Presumed, Some(block)),
+            Some(block) if cannot_be_worse || waits_for_a_worker => (Status::Presumed, Some(block)),
             Some(block) => (Status::Stale, Some(block)),
             None if any_reset => (Status::Stale, Some(reason::RESET)),
             None => (Status::Stale, Some(reason::AGED)),
@@ -233,9 +239,14 @@ fn measured_at(
     question: &Question<'_>,
     from: Timestamp,
 ) -> Option<Timestamp> {
-    let expired = state.poll.reason.as_deref() == Some(reason::TOKEN_EXPIRED);
+    let expired = state.poll.reason.as_deref() == Some(TOKEN_EXPIRED);
     let asks = question.readable && !expired;
     asks.then(|| from.max(poll::next_at(&state.poll, question.now).unwrap_or(from)))
+}
+
+fn is_young(reading: &Reading, question: &Question<'_>) -> bool {
+    let age = age_seconds(reading.at, question.now);
+    age <= question.fresh_seconds && !poll::is_ahead(reading.at, question.now)
 }
 
 /// Why a reading cannot be renewed now, if it cannot.
@@ -245,7 +256,7 @@ fn renewal_block<'a>(poll: &'a Poll, question: &Question<'_>) -> Option<&'a str>
     }
     match poll.reason.as_deref() {
         // The token stays expired until a worker's CLI renews it, however long that takes.
-        Some(reason::TOKEN_EXPIRED) => Some(reason::TOKEN_EXPIRED),
+        Some(TOKEN_EXPIRED) => Some(TOKEN_EXPIRED),
         word if poll::next_at(poll, question.now).is_some() => {
             Some(word.unwrap_or(reason::RECENTLY_MEASURED))
         }
@@ -291,6 +302,7 @@ mod tests {
             source: "builtin".to_owned(),
             windows,
             overage_enabled: None,
+            spend: None,
         });
         state.proof = Some(Proof {
             fingerprint,
@@ -404,8 +416,12 @@ mod tests {
         assert_eq!(ask(&state, None).status, Status::Presumed);
         assert_eq!(ask(&state, Some(-5000)).status, Status::Presumed);
         let used = ask(&state, Some(-100));
-        assert_eq!(used.status, Status::Stale, "a worker of ours used it since");
+        assert_eq!(used.status, Status::Presumed, "only a worker can renew it");
         assert_eq!(used.reason.as_deref(), Some("token_expired"));
+        state.poll.reason = Some("throttled".to_owned());
+        state.poll.next_at = Some(after(60));
+        let used = ask(&state, Some(-100));
+        assert_eq!(used.status, Status::Stale, "a worker of ours used it since");
         state.reading.as_mut().unwrap().windows[0].resets_at = Some(after(-50));
         let reset = ask(&state, Some(-100));
         assert_eq!(

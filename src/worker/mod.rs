@@ -4,6 +4,7 @@ pub mod ancestry;
 mod asked;
 mod checks;
 pub mod conversation;
+mod ending;
 pub mod gate;
 pub mod here;
 pub mod hook;

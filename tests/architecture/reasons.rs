@@ -25,6 +25,8 @@ const SPEAKERS: &[&str] = &[
     "renewal_block",
     "word",
 ];
+/// Constants of those modules that are no reasons: who took a reading, a window's name.
+const OTHERS: &[&str] = &["limit", "limit_reached", "rollout", "statusline"];
 /// What stands right before a reason word wherever it is.
 const BEFORE: &[&str] = &[
     "reason: ",
@@ -62,7 +64,8 @@ fn emitted(source: &Source) -> Vec<Emitted> {
             function = &rest[..end.unwrap_or(rest.len())];
         }
         for (before, word) in literals(line) {
-            let spoken = speaks && SPEAKERS.contains(&function);
+            let constant = line.contains("const ") && !OTHERS.contains(&word);
+            let spoken = speaks && (constant || SPEAKERS.contains(&function));
             if spoken || BEFORE.iter().any(|mark| before.ends_with(mark)) {
                 found.push(Emitted {
                     at: format!("{}:{}", source.file, index + 1),
