@@ -15,7 +15,8 @@ fn uses(world: &World, account: &str, windows: &[(&str, u64, f64, Option<&str>)]
     let rows: Vec<Value> = windows
         .iter()
         .map(|(id, minutes, used, scope)| {
-            let ends = jiff::Timestamp::now() + jiff::SignedDuration::from_hours(3);
+            let ends =
+                agent_fleet::clock::Clock::real().now() + jiff::SignedDuration::from_hours(3);
             let ends = if *minutes > 300 {
                 ends + jiff::SignedDuration::from_hours(60)
             } else {

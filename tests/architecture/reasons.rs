@@ -64,7 +64,7 @@ fn emitted(source: &Source) -> Vec<Emitted> {
             function = &rest[..end.unwrap_or(rest.len())];
         }
         for (before, word) in literals(line) {
-            let constant = line.contains("const ") && !OTHERS.contains(&word);
+            let constant = before.ends_with(": &str = ") && !OTHERS.contains(&word);
             let spoken = speaks && (constant || SPEAKERS.contains(&function));
             if spoken || BEFORE.iter().any(|mark| before.ends_with(mark)) {
                 found.push(Emitted {

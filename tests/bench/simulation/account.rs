@@ -5,9 +5,10 @@ use agent_fleet::choose::rank::Candidate;
 use agent_fleet::id::ProviderKind;
 use agent_fleet::identity::fingerprint::{Account as Person, Key};
 use agent_fleet::quota::headroom::{Question, Status, Worth, worth};
+use agent_fleet::quota::limit::{Limit, Reset};
 use agent_fleet::quota::window::{Kind, Reading, Window};
 use agent_fleet::registry::schema::{Credential, Profile, SafetyPolicy, Settings};
-use agent_fleet::snapshot::limit::{Limit, met};
+use agent_fleet::snapshot::limit::met;
 use agent_fleet::snapshot::profile::{Binding, ProfileState, Proof};
 use jiff::{SignedDuration, Timestamp};
 
@@ -149,7 +150,11 @@ impl Account {
 
     /// A worker met the wall.
     pub(crate) fn wall(&mut self, minute: u32, resets_at: u32) {
-        let (now, reset) = (moment(minute), Some(moment(resets_at)));
+        let now = moment(minute);
+        let reset = Some(Reset {
+            at: moment(resets_at),
+            guessed: false,
+        });
         met(&mut self.state, Limit::Quota, now, reset, now);
     }
 
@@ -193,6 +198,7 @@ impl Account {
                 ),
             ],
             overage_enabled: None,
+            spend: None,
         });
     }
 
