@@ -13,6 +13,8 @@ pub mod environment;
 pub mod home;
 pub(crate) mod http;
 pub mod scripted;
+#[cfg(test)]
+mod usage_properties;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -28,7 +30,7 @@ use crate::id::{ProfileId, ProviderKind};
 use crate::identity::fingerprint::Account;
 use crate::provider::home::conversation::Tail;
 use crate::quota::limit::Ending;
-use crate::quota::window::Window;
+use crate::quota::window::{Spend, Window};
 use crate::registry::schema::{Profile, ProviderSettings, Registry};
 use crate::secret::Secret;
 
@@ -105,9 +107,12 @@ pub enum FetchError {
     /// 429, with the seconds it asked us to wait.
     #[error("the server is throttling")]
     Throttled(Option<u64>),
-    /// No answer, or an answer that is no answer.
+    /// The server was reached and gave no answer, or an answer that is no answer.
     #[error("the server could not be asked: {0}")]
     Unavailable(String),
+    /// No server was reached.
+    #[error("the server could not be reached: {0}")]
+    Unreached(String),
     /// An answer of unknown shape.
     #[error("the server's answer has an unknown shape")]
     Shape,
@@ -135,10 +140,14 @@ impl Fetched {
 /// The server's quota answer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Usage {
-    /// The windows it named, those of unknown shape left out.
+    /// The windows it named; one that made no sense has nothing left.
     pub windows: Vec<Window>,
     /// Whether paid overage is on, when it says so.
     pub overage_enabled: Option<bool>,
+    /// What overage has cost, when it says so.
+    pub spend: Option<Spend>,
+    /// Whether some window made no sense.
+    pub misread: bool,
 }
 
 /// How a worker talks to the person.

@@ -182,6 +182,7 @@ fn saw_windows(state: &mut ProfileState, windows: &[Window], at: Timestamp, sour
         source: source.to_owned(),
         windows: windows.to_vec(),
         overage_enabled: None,
+        spend: None,
     };
     let extent = if source == LIMIT {
         Extent::Patch

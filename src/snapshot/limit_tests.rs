@@ -328,6 +328,7 @@ fn what_a_person_lifts_is_lifted_for_good_and_measured_anew() {
                     resets_at: Some(reset.at),
                 }],
                 overage_enabled: None,
+                spend: None,
             });
             Ok(())
         });

@@ -93,6 +93,12 @@ pub struct Poll {
     /// What the last failure was, as a reason word.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// When the fetch began that is under way, or whose process died.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub begun_at: Option<Timestamp>,
+    /// When the fetches of the last hour began, in seconds since 1970.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub calls: Vec<i64>,
 }
 
 /// Where a lease's conversation is written down, and what was read of it.
