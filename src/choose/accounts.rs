@@ -10,6 +10,7 @@ use crate::env::Context;
 use crate::error::{Error, Result, code};
 use crate::id::ProviderKind;
 use crate::identity::anchor;
+use crate::identity::credential::{self, Seen};
 use crate::identity::proof::{self, Standing};
 use crate::identity::{
     self,
@@ -197,10 +198,25 @@ fn is_replaced(
     profile: &Profile,
     state: &ProfileState,
 ) -> bool {
-    state.proof.is_some()
+    let changed = state.proof.is_some()
         && registry.provider(profile.provider).is_ok_and(|settings| {
             proof::check(context, profile, settings, state) == Standing::Renew
-        })
+        });
+    changed && !is_refused(context, profile, state)
+}
+
+/// Whether the login that is there now was refused as well when it was asked about: a worker's CLI renews a
+/// login that the server takes no longer, and is refused with the new one.
+fn is_refused(context: &Context, profile: &Profile, state: &ProfileState) -> bool {
+    if state.poll.reason.as_deref() != Some("unauthorized") {
+        return false;
+    }
+    match credential::look(profile.provider, &profile.home, None, context.clock) {
+        Seen::Read(look) => state.poll.digest.as_ref() == Some(&look.login.digest),
+        Seen::Missing | Seen::Linked | Seen::Unreadable | Seen::Unparsable | Seen::Unchanged => {
+            false
+        }
+    }
 }
 
 /// A login that the server refused. One that was never proved may have been replaced since: asking tells.
