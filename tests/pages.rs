@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use agent_fleet::contract::lease::{Lease, LeaseList, State, Verdict};
 use agent_fleet::contract::profile::{
-    AuthOverride, Note, OverrideScope, Profile, ProfileList, ProfileStatus, Routeability,
+    AuthOverride, Note, Overage, OverrideScope, Profile, ProfileList, ProfileStatus, Routeability,
 };
 use agent_fleet::contract::quota::{Quota, QuotaList, Window};
 use agent_fleet::contract::selection::{DecisionReason, Explanation, Identity, Selection};
@@ -224,6 +224,10 @@ codex-1  codex  disabled  crew, night  2  15%  1  /home/me/.local/share/agent-fl
         provisioned: true,
         provision_reason: None,
         quota: quota("claude-1", "fresh", vec![window("session", 82.0, 130)]),
+        overage: Overage {
+            enabled: Some(true),
+            allowed: false,
+        },
         routeability: Routeability {
             eligible: false,
             mode: "unavailable".to_owned(),
@@ -267,6 +271,7 @@ login  logged in
 provisioned  yes
 cooldown  quota, set 5 min ago, ends in 1 h @
 reading  fresh, 2 min old, builtin
+overage  on at the provider: no worker starts at 100 %, a running one is billed
 refused: /home/me/repo/.claude/settings.json: apiKeyHelper replaces the login by its output
 kept from workers: environment: ANTHROPIC_API_KEY bills the key's account
 

@@ -9,6 +9,7 @@ pub mod apply;
 pub mod candidate;
 pub mod examine;
 pub mod explain;
+pub mod overage;
 pub mod rank;
 pub mod routeability;
 mod run;

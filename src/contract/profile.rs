@@ -121,7 +121,8 @@ pub struct Routeability {
     pub eligible: bool,
     /// `quota` when routed by its reading, `unavailable` otherwise.
     pub mode: String,
-    /// Stable reason word: `fresh`, `stale`, `presumed`, or what is in the way.
+    /// Stable reason word: `fresh`, `stale`, `presumed`, `unmeasured`, `overage` (beyond the subscription, paid),
+    /// or what is in the way.
     pub reason: String,
     /// When that may have passed.
     #[schemars(with = "Option<String>", extend("format" = "date-time"))]
@@ -160,6 +161,16 @@ pub struct AuthOverride {
     pub refuses: bool,
 }
 
+/// Usage beyond the subscription, which is paid for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Overage {
+    /// Whether it is switched on at the provider; null when its last reading did not say.
+    pub enabled: Option<bool>,
+    /// Whether the profile may use it (`allow_overage`). When not, nothing is routed here at 100 %; a worker that
+    /// is running then goes on, and is billed if the account has it on.
+    pub allowed: bool,
+}
+
 /// A reason with its time.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Note {
@@ -193,6 +204,8 @@ pub struct ProfileStatus {
     pub provision_reason: Option<String>,
     /// Its quota.
     pub quota: Quota,
+    /// What happens when the subscription is used up.
+    pub overage: Overage,
     /// What choose would say.
     pub routeability: Routeability,
     /// What would replace its login: in its home, in any project of its provider, on the machine, and in the

@@ -228,6 +228,8 @@ pub struct LaunchFacts {
     pub binary: Utf8PathBuf,
     /// Stable path of this program, which hooks call.
     pub program: Utf8PathBuf,
+    /// Whether the worker may spend money outside the subscription.
+    pub may_spend: bool,
 }
 
 /// Why a home cannot take workers.

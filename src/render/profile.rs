@@ -5,8 +5,8 @@ use jiff::{SignedDuration, Timestamp};
 use super::page::{Page, Role, nothing, paint};
 use super::{Human, quota, words};
 use crate::contract::profile::{
-    AuthOverride, Note, Profile, ProfileList, ProfileStatus, ProfileStatusList, Provisioned,
-    ProvisionedList, Removed,
+    AuthOverride, Note, Overage, Profile, ProfileList, ProfileStatus, ProfileStatusList,
+    Provisioned, ProvisionedList, Removed,
 };
 use crate::id::PoolId;
 use crate::registry::schema::SafetyPolicy;
@@ -117,6 +117,7 @@ impl Human for ProfileStatus {
             lines.push(("drain", note(drain, now)));
         }
         lines.push(("reading", quota::reading(&self.quota)));
+        lines.push(("overage", overage(self.overage)));
         let page = self
             .auth_overrides
             .iter()
@@ -130,6 +131,23 @@ impl Human for ProfileStatus {
 impl Human for ProfileStatusList {
     fn page(&self, now: Timestamp) -> Page {
         hints(table(&self.profiles, now), &self.profiles)
+    }
+}
+
+/// What happens at 100 %.
+fn overage(overage: Overage) -> String {
+    match (overage.enabled, overage.allowed) {
+        (Some(true), true) => paint(
+            Role::Warning,
+            "on: work beyond the subscription is paid for",
+        ),
+        (Some(true), false) => paint(
+            Role::Warning,
+            "on at the provider: no worker starts at 100 %, a running one is billed",
+        ),
+        (Some(false), _) => "off at the provider".to_owned(),
+        (None, true) => "allowed; the provider has not said whether it is on".to_owned(),
+        (None, false) => "not allowed".to_owned(),
     }
 }
 

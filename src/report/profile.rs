@@ -2,7 +2,7 @@
 
 use crate::choose::routeability;
 use crate::clock::Deadline;
-use crate::contract::profile::{Note, Profile as Shown, ProfileStatus};
+use crate::contract::profile::{Note, Overage, Profile as Shown, ProfileStatus};
 use crate::env::Context;
 use crate::error::Result;
 use crate::identity::credential::{self, Seen};
@@ -51,6 +51,13 @@ fn status(
         provisioned: report.provision_problem.is_none(),
         provision_reason: report.provision_problem,
         quota: row(context, registry, profile, &snapshot)?,
+        overage: Overage {
+            enabled: state
+                .reading
+                .as_ref()
+                .and_then(|reading| reading.overage_enabled),
+            allowed: profile.allow_overage,
+        },
         routeability: report.routeability,
         auth_overrides: overrides::found(context, registry, profile, None)
             .into_iter()

@@ -47,10 +47,23 @@ pub fn ambient() -> Vec<(&'static str, &'static str)> {
     names
 }
 
+/// Switches that keep a worker from spending money beside the subscription, with what each is for.
+pub const FRUGAL: &[(&str, &str)] = &[
+    (
+        "CLAUDE_CODE_DISABLE_FAST_MODE",
+        "fast mode is billed apart from the subscription",
+    ),
+    (
+        "DISABLE_EXTRA_USAGE_COMMAND",
+        "`/usage-credits` buys usage and switches it on",
+    ),
+];
+
 /// The variables; the caller removed everything else that names an account.
 pub fn variables(facts: &LaunchFacts) -> Vec<(OsString, OsString)> {
     let nowhere = profiles(&facts.home);
-    [
+    let unspent = FRUGAL.iter().filter(|_| !facts.may_spend);
+    let set = [
         (HOME, facts.home.as_str()),
         (PROFILES, nowhere.as_str()),
         // `/login` and `/logout` in a worker's terminal would change or end the leased login.
@@ -58,7 +71,9 @@ pub fn variables(facts: &LaunchFacts) -> Vec<(OsString, OsString)> {
         ("DISABLE_LOGOUT_COMMAND", "1"),
         // A worker may not replace the binary that other workers are started from.
         ("DISABLE_AUTOUPDATER", "1"),
-    ]
-    .map(|(name, value)| (name.into(), value.into()))
-    .to_vec()
+    ];
+    set.into_iter()
+        .chain(unspent.map(|(name, _)| (*name, "1")))
+        .map(|(name, value)| (name.into(), value.into()))
+        .collect()
 }

@@ -136,7 +136,7 @@ impl Provider for Claude {
         invocation: &Invocation,
         facts: &LaunchFacts,
     ) -> Result<Vec<OsString>> {
-        let overlay = overlay::overlay(&facts.home, &context.variables, &invocation.options);
+        let overlay = overlay::overlay(facts, &context.variables, &invocation.options);
         Ok(grammar::command_line(invocation, facts, &overlay))
     }
 

@@ -12,8 +12,9 @@
 use camino::{Utf8Path, Utf8PathBuf};
 use serde_json::{Map, Value, json};
 
+use super::environment::FRUGAL;
 use crate::env::Variables;
-use crate::provider::AllowedOption;
+use crate::provider::{AllowedOption, LaunchFacts};
 
 /// Environment keys of settings that are blanked, each with what it does when it is not.
 pub const BLANK: &[(&str, &str)] = &[
@@ -139,12 +140,13 @@ pub const BLANK_SETTINGS: &[(&str, &str)] = &[("apiKeyHelper", "replaces the log
 /// The setting by which a person has answered the CLI's question about running without permissions.
 const ANSWERED: &str = "skipDangerousModePermissionPrompt";
 
-/// The overlay's JSON for a worker of `home` that is launched with `variables` and these options; the same for
-/// the same input.
+/// The overlay's JSON for a worker that is launched with `variables` and these options; the same for the same
+/// input.
 ///
 /// A caller that asks for a worker without permission checks has answered the question that the CLI's own
 /// screen would put first, and whose proposed answer ends the worker.
-pub fn overlay(home: &Utf8Path, variables: &Variables, options: &[AllowedOption]) -> String {
+pub fn overlay(facts: &LaunchFacts, variables: &Variables, options: &[AllowedOption]) -> String {
+    let home = &facts.home;
     let mut environment = Map::new();
     for (key, _) in BLANK {
         environment.insert((*key).to_owned(), json!(""));
@@ -157,6 +159,11 @@ pub fn overlay(home: &Utf8Path, variables: &Variables, options: &[AllowedOption]
     }
     environment.insert(STORE.to_owned(), json!(home.as_str()));
     environment.insert(PROFILES.to_owned(), json!(profiles(home).as_str()));
+    if !facts.may_spend {
+        for (key, _) in FRUGAL {
+            environment.insert((*key).to_owned(), json!("1"));
+        }
+    }
     let mut settings = Map::new();
     settings.insert("env".to_owned(), Value::Object(environment));
     for (key, _) in BLANK_SETTINGS {
@@ -164,6 +171,9 @@ pub fn overlay(home: &Utf8Path, variables: &Variables, options: &[AllowedOption]
     }
     // A project that switches hooks off would hide the worker's session and the end of its turns.
     settings.insert("disableAllHooks".to_owned(), json!(false));
+    if !facts.may_spend {
+        settings.insert("fastMode".to_owned(), json!(false));
+    }
     if options.iter().any(skips_permissions) {
         settings.insert(ANSWERED.to_owned(), json!(true));
     }
@@ -204,13 +214,37 @@ fn carried<'a>(variables: &'a Variables, key: &str) -> Carried<'a> {
 mod tests {
     use super::{ANSWERED, BLANK, BLANK_SETTINGS, CARRIED, PROFILES, STORE, overlay};
     use crate::env::Variables;
-    use crate::provider::AllowedOption;
-    use camino::Utf8Path;
+    use crate::provider::claude::environment::FRUGAL;
+    use crate::provider::{AllowedOption, Conversation, LaunchFacts};
     use serde_json::Value;
+
+    fn facts(may_spend: bool) -> LaunchFacts {
+        LaunchFacts {
+            home: "/homes/a \"b\"".into(),
+            workspace: "/w".into(),
+            project: "/w".into(),
+            conversation: Conversation::New { id: String::new() },
+            binary: "/claude".into(),
+            program: "/agent-fleet".into(),
+            may_spend,
+        }
+    }
 
     fn parsed(pairs: &[(&str, &str)]) -> Value {
         let variables: Variables = pairs.iter().copied().collect();
-        serde_json::from_str(&overlay(Utf8Path::new("/homes/a \"b\""), &variables, &[])).unwrap()
+        serde_json::from_str(&overlay(&facts(true), &variables, &[])).unwrap()
+    }
+
+    #[test]
+    fn a_worker_that_may_not_spend_has_no_way_to_switch_paid_usage_on() {
+        let text = overlay(&facts(false), &Variables::default(), &[]);
+        let settings: Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(settings["fastMode"], false);
+        assert_eq!(parsed(&[]).get("fastMode"), None);
+        for (key, _) in FRUGAL {
+            assert_eq!(settings["env"][*key], "1", "{key}");
+            assert_eq!(parsed(&[])["env"].get(*key), None, "{key}");
+        }
     }
 
     #[test]
@@ -283,7 +317,7 @@ mod tests {
             ),
             (vec![option("--dangerously-skip-permissions", &[])], true),
         ] {
-            let text = overlay(Utf8Path::new("/h"), &Variables::default(), &options);
+            let text = overlay(&facts(false), &Variables::default(), &options);
             let settings: Value = serde_json::from_str(&text).unwrap();
             assert_eq!(settings.get(ANSWERED).is_some(), answered, "{options:?}");
         }
@@ -292,10 +326,7 @@ mod tests {
     #[test]
     fn the_same_launch_gives_the_same_text() {
         let variables: Variables = [("HTTP_PROXY", "http://p:1")].into_iter().collect();
-        let home = Utf8Path::new("/h");
-        assert_eq!(
-            overlay(home, &variables, &[]),
-            overlay(home, &variables, &[])
-        );
+        let text = || overlay(&facts(false), &variables, &[]);
+        assert_eq!(text(), text());
     }
 }

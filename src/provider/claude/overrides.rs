@@ -18,6 +18,8 @@ use crate::provider::overrides::Override;
 
 /// A console login's API key in `.claude.json`.
 const STORED_KEY: &str = "primaryApiKey";
+/// Programs by which an administrator computes settings at the start.
+const HELPERS: [&str; 2] = ["policyHelper", "policyHelpers"];
 /// What an organisation's administrator prescribes, as the CLI keeps it in the home: it wins over the launch.
 const REMOTE: &str = "remote-settings.json";
 
@@ -105,7 +107,11 @@ fn fragments(directory: &Utf8Path) -> Vec<Utf8PathBuf> {
     let mut files: Vec<Utf8PathBuf> = entries
         .flatten()
         .filter_map(|entry| Utf8PathBuf::from_path_buf(entry.path()).ok())
-        .filter(|path| path.extension() == Some("json"))
+        .filter(|path| {
+            // The CLI reads no hidden one (run with 2.1.332).
+            path.extension() == Some("json")
+                && path.file_name().is_some_and(|name| !name.starts_with('.'))
+        })
         .collect();
     files.sort_unstable();
     files
@@ -118,6 +124,13 @@ fn settings(found: &mut Found, place: Place<'_>) {
     for (key, effect) in BLANK_SETTINGS {
         if says_something(settings.get(*key)) {
             found.key(place, key, effect);
+        }
+    }
+    if place.scope == OverrideScope::Machine {
+        for key in HELPERS {
+            if says_something(settings.get(key)) {
+                found.key(place, key, "computes settings that cannot be checked");
+            }
         }
     }
     match settings.get("env") {
@@ -191,6 +204,17 @@ mod tests {
             assert_eq!(sources(&world), [format!("{path}: apiKeyHelper")]);
             world.write(file, "{}");
         }
+    }
+
+    #[test]
+    fn settings_that_a_program_of_the_administrator_computes_are_refused() {
+        let world = World::new();
+        world.write("etc/managed-settings.d/.hidden.json", "{");
+        world.write("home/settings.json", r#"{"policyHelper":{"path":"/x"}}"#);
+        assert_eq!(sources(&world), [""; 0]);
+        let text = r#"{"policyHelper":{"path":"/opt/helper"}}"#;
+        let path = world.write("etc/managed-settings.json", text);
+        assert_eq!(sources(&world), [format!("{path}: policyHelper")]);
     }
 
     #[test]

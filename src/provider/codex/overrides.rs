@@ -42,16 +42,18 @@ pub fn overrides(home: &Utf8Path) -> Vec<Override> {
 
 fn search(home: &Utf8Path, machine: &Utf8Path) -> Vec<Override> {
     let mut found = Found::default();
-    for (scope, directory) in [
-        (OverrideScope::Home, home),
-        (OverrideScope::Machine, machine),
+    for (scope, path) in [
+        (OverrideScope::Home, home.join(CONFIG)),
+        // Without effect in 0.171; that of a machine wins over the home's.
+        (OverrideScope::Home, home.join("managed_config.toml")),
+        (OverrideScope::Machine, machine.join(CONFIG)),
+        (OverrideScope::Machine, machine.join("managed_config.toml")),
+        // It moved the provider and the hosts as well (run with 0.171).
+        (OverrideScope::Machine, machine.join("requirements.toml")),
     ] {
-        for file in [CONFIG, "managed_config.toml"] {
-            let path = directory.join(file);
-            let place = Place { scope, path: &path };
-            if let Some(table) = found.toml(place) {
-                configuration(&mut found, place, &table);
-            }
+        let place = Place { scope, path: &path };
+        if let Some(table) = found.toml(place) {
+            configuration(&mut found, place, &table);
         }
     }
     let path = home.join(".env");
@@ -128,6 +130,7 @@ mod tests {
             "home/managed_config.toml",
             "etc/config.toml",
             "etc/managed_config.toml",
+            "etc/requirements.toml",
         ] {
             for (text, key) in [
                 (
