@@ -46,14 +46,15 @@ pub fn examine(
             ));
         }
     }
-    if let Err(problem) = home::readiness(context, registry, profile) {
-        return Ok(Examined::Rejected(problem));
-    }
+    // Before readiness: a home that is not ready and has one would be made ready in vain.
     let found = provider.overrides(&profile.home, &[workspace]);
-    match found.into_iter().next() {
-        Some(found) => Ok(Examined::Rejected(overridden(profile, found))),
-        None => Ok(Examined::Good),
+    if let Some(found) = found.into_iter().next() {
+        return Ok(Examined::Rejected(overridden(profile, found)));
     }
+    Ok(match home::readiness(context, registry, profile) {
+        Ok(()) => Examined::Good,
+        Err(problem) => Examined::Rejected(problem),
+    })
 }
 
 /// The refusal of a profile whose login something would replace.
