@@ -20,6 +20,7 @@ mod docs;
 mod first_contract;
 mod formats;
 mod generated;
+mod guard;
 mod hooks;
 mod launch;
 mod lease_process;

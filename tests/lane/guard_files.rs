@@ -200,6 +200,19 @@ fn what_is_planted_in_home_or_project_is_refused_by_choose_and_by_exec_and_shown
             named(&plant, ran, Some("auth_override"));
         });
     }
+    // A key in the home is no override but another kind of login: it is paid per token.
+    let key = Plant {
+        cli: Cli::Codex,
+        file: world.home(Cli::Codex, 1).join("auth.json"),
+        text: json!({ "auth_mode": "apikey", "OPENAI_API_KEY": KEY }).to_string(),
+        key: "",
+    };
+    let job = Job::new("task", "codex", &project);
+    planted(&key, || {
+        let ran = Ran::of(&mut world.exec(&job, &Cli::Codex.headless("hello")));
+        assert!(!ran.stdout.contains(KEY), "a secret was printed");
+        drop(ran.refused("money_guard"));
+    });
     for cli in BOTH {
         let asked = world.lab.log(since);
         let asked = asked.iter().filter(|request| cli.asks_model(request));

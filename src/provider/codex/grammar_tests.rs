@@ -299,7 +299,10 @@ fn the_command_line_has_the_order_that_codex_wants() {
     let terminal = [&["--no-daemon"], &ours[..], &["resume", "0197-id"]].concat();
     assert_eq!(line(&["--no-daemon"], &resume()), os(&terminal));
     let review = line(&["exec", "review", "--base", "main", "--json"], &new());
-    assert_eq!(review[1 + ours.len()..], os(&["--json", "review", "--base=main"]));
+    assert_eq!(
+        review[1 + ours.len()..],
+        os(&["--json", "review", "--base=main"])
+    );
     let invocation = accept(&["exec", "review"]);
     assert!(command_line(&invocation, &resume(), &[]).is_err());
 }
