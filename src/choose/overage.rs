@@ -33,6 +33,7 @@ mod tests {
                     source: "builtin".into(),
                     windows: Vec::new(),
                     overage_enabled: enabled,
+                    spend: None,
                 });
             },
             Quota::Fresh { headroom: 0.0 },

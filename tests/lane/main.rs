@@ -14,6 +14,7 @@ mod guard_files;
 mod hooks;
 mod identity;
 mod lab;
+mod limits;
 mod overlay;
 mod provisioning;
 #[path = "../support/ran.rs"]
@@ -23,5 +24,6 @@ mod sessions;
 mod terminal;
 mod turns;
 mod wait;
+mod windows;
 mod worker;
 mod world;
