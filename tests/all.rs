@@ -21,6 +21,7 @@ mod evidence;
 mod first_contract;
 mod formats;
 mod generated;
+mod guard;
 mod hooks;
 mod http_client;
 mod launch;

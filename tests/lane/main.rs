@@ -9,6 +9,8 @@
 mod binary;
 mod cli;
 mod gate;
+mod guard;
+mod guard_files;
 mod hooks;
 mod identity;
 mod lab;

@@ -21,9 +21,10 @@ use camino::Utf8Path;
 use jiff::tz::TimeZone;
 
 use super::http::Client;
+use super::overrides::Override;
 use super::{
     ArgumentRefused, FetchError, Fetched, HomePlan, Invocation, LaunchFacts, Login, LoginError,
-    NotReady, Override, Provider, Want,
+    NotReady, Provider, Want,
 };
 use crate::clock::Deadline;
 use crate::env::Context;
@@ -138,7 +139,7 @@ impl Provider for Claude {
         invocation: &Invocation,
         facts: &LaunchFacts,
     ) -> Result<Vec<OsString>> {
-        let overlay = overlay::overlay(&facts.home, &context.variables, &invocation.options);
+        let overlay = overlay::overlay(facts, &context.variables, &invocation.options);
         Ok(grammar::command_line(invocation, facts, &overlay))
     }
 
@@ -154,8 +155,12 @@ impl Provider for Claude {
         home::readiness(plan)
     }
 
-    fn overrides(&self, home: &Utf8Path, workspace: &Utf8Path) -> Vec<Override> {
-        overrides::overrides(home, workspace)
+    fn overrides(&self, home: &Utf8Path, workspaces: &[&Utf8Path]) -> Vec<Override> {
+        overrides::overrides(home, workspaces)
+    }
+
+    fn ambient(&self) -> Vec<(&'static str, &'static str)> {
+        environment::ambient()
     }
 
     fn transcript(&self, home: &Utf8Path, workspace: &Utf8Path, session: &str) -> Option<PathBuf> {
