@@ -25,6 +25,7 @@ mod providers;
 mod quota;
 mod scripted_agent;
 mod session;
+mod status;
 mod statusline;
 mod usage;
 mod version;
@@ -141,6 +142,8 @@ enum Command {
     Project(project::ProjectArguments),
     /// Manage the profiles: one account each, with its own home
     Profile(profile::ProfileArguments),
+    /// Who is free, who is blocked until when, what runs, and what to type next
+    Status(status::StatusArguments),
     /// Start a worker here, for a person at a terminal
     Run(launch::RunArguments),
     /// Lease one profile and become the provider's CLI on it
@@ -304,6 +307,7 @@ fn dispatch(world: &World, app: &App, command: Command) -> Result<Outcome> {
         Command::Quota(arguments) => quota::run(app, &arguments),
         Command::Hook(arguments) => Ok(hook::run(world, arguments)),
         Command::Session(command) => session::run(app, command),
+        Command::Status(arguments) => status::run(app, &arguments),
         Command::Statusline(arguments) => Ok(statusline::run(world, &arguments)),
         Command::Version(arguments) => version::run(app, arguments),
         Command::Which(arguments) => which::run(app, &arguments),

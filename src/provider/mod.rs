@@ -12,6 +12,7 @@ pub mod codex;
 pub mod environment;
 pub mod home;
 pub(crate) mod http;
+pub mod inhabitant;
 pub mod scripted;
 
 use std::ffi::OsString;
@@ -28,6 +29,7 @@ use crate::identity::fingerprint::Account;
 use crate::quota::window::Window;
 use crate::registry::schema::{Profile, ProviderSettings, Registry};
 use crate::secret::Secret;
+use inhabitant::{Host, Inhabitants};
 
 /// What a provider's credential file says, read without trusting it.
 #[derive(Clone, Debug)]
@@ -354,4 +356,15 @@ pub trait Provider: Sync + std::fmt::Debug {
     /// The windows that a transcript's last turn failed on, with the resets that the server stated; none
     /// when it did not fail, failed on something else, or no reset was stated.
     fn used_up(&self, transcript: &Path) -> Vec<Window>;
+
+    /// The provider's own processes that live in this home, leased or not.
+    fn inhabitants(&self, home: &Utf8Path, host: &Host) -> Inhabitants;
+
+    /// What a person types to end the daemons among them without harm to the login. `binary` is the
+    /// provider's program.
+    fn stop_command(&self, home: &Utf8Path, binary: &str, inhabitants: &Inhabitants) -> String;
+
+    /// Directories by which the provider's CLI keeps two processes from refreshing one login at once, with the
+    /// age in seconds from which it takes one over itself.
+    fn refresh_locks(&self, home: &Utf8Path) -> Vec<(Utf8PathBuf, u64)>;
 }

@@ -47,7 +47,7 @@ impl Human for LeaseReleased {
     }
 }
 
-fn damaged(mut page: Page, records: &[DamagedLease]) -> Page {
+pub(super) fn damaged(mut page: Page, records: &[DamagedLease]) -> Page {
     for record in records {
         let whose = match (&record.task, &record.profile) {
             (Some(task), _) => format!(" of task {}", words::plain(task)),
@@ -63,7 +63,7 @@ fn damaged(mut page: Page, records: &[DamagedLease]) -> Page {
     page
 }
 
-fn table(leases: &[Lease], now: Timestamp) -> Page {
+pub(super) fn table(leases: &[Lease], now: Timestamp) -> Page {
     let rows = leases
         .iter()
         .map(|lease| {

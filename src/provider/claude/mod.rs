@@ -7,6 +7,7 @@ pub mod grammar;
 pub mod home;
 pub mod hooks;
 pub(crate) mod identity;
+pub mod inhabitant;
 pub(crate) mod login;
 pub mod options;
 pub mod overlay;
@@ -16,9 +17,10 @@ pub(crate) mod usage;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use camino::Utf8Path;
+use camino::{Utf8Path, Utf8PathBuf};
 
 use super::http::Client;
+use super::inhabitant::{Host, Inhabitants};
 use super::{
     ArgumentRefused, FetchError, Fetched, HomePlan, Invocation, LaunchFacts, Login, LoginError,
     NotReady, Override, Provider, Want,
@@ -161,5 +163,17 @@ impl Provider for Claude {
 
     fn used_up(&self, transcript: &Path) -> Vec<Window> {
         conversation::used_up(transcript)
+    }
+
+    fn inhabitants(&self, home: &Utf8Path, host: &Host) -> Inhabitants {
+        inhabitant::find(home, host)
+    }
+
+    fn stop_command(&self, home: &Utf8Path, binary: &str, _: &Inhabitants) -> String {
+        inhabitant::stop(home, binary)
+    }
+
+    fn refresh_locks(&self, home: &Utf8Path) -> Vec<(Utf8PathBuf, u64)> {
+        inhabitant::locks(home)
     }
 }

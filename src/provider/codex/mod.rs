@@ -6,6 +6,7 @@ pub mod environment;
 pub mod grammar;
 pub mod home;
 pub mod hooks;
+pub mod inhabitant;
 pub(crate) mod login;
 pub mod options;
 pub mod overrides;
@@ -15,9 +16,10 @@ pub mod usage;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use camino::Utf8Path;
+use camino::{Utf8Path, Utf8PathBuf};
 
 use super::http::Client;
+use super::inhabitant::{Host, Inhabitants};
 use super::{
     ArgumentRefused, FetchError, Fetched, HomePlan, Invocation, LaunchFacts, Login, LoginError,
     NotReady, Override, Provider, Want,
@@ -154,5 +156,18 @@ impl Provider for Codex {
 
     fn used_up(&self, transcript: &Path) -> Vec<Window> {
         conversation::used_up(transcript)
+    }
+
+    fn inhabitants(&self, home: &Utf8Path, host: &Host) -> Inhabitants {
+        inhabitant::find(home, host)
+    }
+
+    fn stop_command(&self, home: &Utf8Path, binary: &str, inhabitants: &Inhabitants) -> String {
+        inhabitant::stop(home, binary, inhabitants)
+    }
+
+    /// None: Codex locks files, and the kernel lets go of those when their holder ends.
+    fn refresh_locks(&self, _: &Utf8Path) -> Vec<(Utf8PathBuf, u64)> {
+        Vec::new()
     }
 }

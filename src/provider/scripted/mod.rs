@@ -19,9 +19,10 @@ mod server;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use camino::Utf8Path;
+use camino::{Utf8Path, Utf8PathBuf};
 
 use self::server::Server;
+use super::inhabitant::{Host, Inhabitants};
 use super::{
     ArgumentRefused, FetchError, Fetched, HomePlan, Invocation, LaunchFacts, Login, LoginError,
     NotReady, Override, Provider, Want,
@@ -148,6 +149,19 @@ impl Provider for Scripted {
 
     /// The agent waits for its hooks, and tells them the windows itself.
     fn used_up(&self, _: &Path) -> Vec<Window> {
+        Vec::new()
+    }
+
+    /// None: the scripted agent is always leased and starts nothing that outlives it.
+    fn inhabitants(&self, _: &Utf8Path, _: &Host) -> Inhabitants {
+        Inhabitants::default()
+    }
+
+    fn stop_command(&self, _: &Utf8Path, _: &str, _: &Inhabitants) -> String {
+        "agent-fleet lease list".to_owned()
+    }
+
+    fn refresh_locks(&self, _: &Utf8Path) -> Vec<(Utf8PathBuf, u64)> {
         Vec::new()
     }
 }
