@@ -23,6 +23,8 @@ pub enum Level {
 pub struct Check {
     /// Stable word; docs/doctor.md lists them.
     pub id: String,
+    /// Which provider a check of the machine is about, where it is made for each.
+    pub provider: Option<ProviderKind>,
     /// How it came out.
     pub level: Level,
     /// What was seen.

@@ -77,8 +77,11 @@ fn finding(page: Page, check: &Check) -> Page {
     let age = check
         .age_seconds
         .map_or_else(String::new, |age| format!(" ({} old)", words::span(age)));
+    let about = check
+        .provider
+        .map_or_else(String::new, |provider| format!(" of {provider}"));
     let page = page.line(format!(
-        "  {level} {}: {}{age}",
+        "  {level} {}{about}: {}{age}",
         check.id,
         words::plain(&check.evidence)
     ));
