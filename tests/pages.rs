@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use agent_fleet::contract::lease::{Lease, LeaseList, State, Verdict};
-use agent_fleet::contract::profile::{Note, Profile, ProfileList, ProfileStatus, Routeability};
+use agent_fleet::contract::profile::{
+    AuthOverride, Note, OverrideScope, Profile, ProfileList, ProfileStatus, Routeability,
+};
 use agent_fleet::contract::quota::{Quota, QuotaList, Window};
 use agent_fleet::contract::selection::{DecisionReason, Explanation, Identity, Selection};
 use agent_fleet::id::ProviderKind;
@@ -229,6 +231,22 @@ codex-1  codex  disabled  crew, night  2  15%  1  /home/me/.local/share/agent-fl
             retry_at: later(60),
             hint: None,
         },
+        auth_overrides: vec![
+            AuthOverride {
+                scope: OverrideScope::Project,
+                source: "/home/me/repo/.claude/settings.json: apiKeyHelper".to_owned(),
+                file: Some("/home/me/repo/.claude/settings.json".into()),
+                effect: "replaces the login by its output".to_owned(),
+                refuses: true,
+            },
+            AuthOverride {
+                scope: OverrideScope::Environment,
+                source: "environment: ANTHROPIC_API_KEY".to_owned(),
+                file: None,
+                effect: "bills the key's account".to_owned(),
+                refuses: false,
+            },
+        ],
         login_expires_at: None,
     };
     assert_eq!(
@@ -249,6 +267,8 @@ login  logged in
 provisioned  yes
 cooldown  quota, set 5 min ago, ends in 1 h @
 reading  fresh, 2 min old, builtin
+refused: /home/me/repo/.claude/settings.json: apiKeyHelper replaces the login by its output
+kept from workers: environment: ANTHROPIC_API_KEY bills the key's account
 
 WINDOW  LEFT  FULL AGAIN
 session  ████████░░  82%  in 2 h 10 min @

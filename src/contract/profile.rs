@@ -130,6 +130,36 @@ pub struct Routeability {
     pub hint: Option<String>,
 }
 
+/// Whose something is that would replace a login.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum OverrideScope {
+    /// A file in the profile's home.
+    Home,
+    /// A file in a project.
+    Project,
+    /// A file of the machine's administrator.
+    Machine,
+    /// A variable of the caller's environment.
+    Environment,
+}
+
+/// Something that would replace a profile's login; never its value.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct AuthOverride {
+    /// Whose it is.
+    pub scope: OverrideScope,
+    /// Where: a path and the key in it, or `environment: ` and the variable.
+    pub source: String,
+    /// The file alone, to be edited.
+    #[schemars(with = "Option<String>")]
+    pub file: Option<Utf8PathBuf>,
+    /// What it would do.
+    pub effect: String,
+    /// Whether workers are refused because of it; else it is only kept from them.
+    pub refuses: bool,
+}
+
 /// A reason with its time.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Note {
@@ -165,6 +195,9 @@ pub struct ProfileStatus {
     pub quota: Quota,
     /// What choose would say.
     pub routeability: Routeability,
+    /// What would replace its login: in its home, in any project of its provider, on the machine, and in the
+    /// environment of this command.
+    pub auth_overrides: Vec<AuthOverride>,
     /// When the login itself ends.
     #[schemars(with = "Option<String>", extend("format" = "date-time"))]
     pub login_expires_at: Option<Timestamp>,

@@ -13,6 +13,7 @@ pub mod environment;
 pub mod home;
 pub(crate) mod http;
 pub mod inhabitant;
+pub mod overrides;
 pub mod scripted;
 
 use std::ffi::OsString;
@@ -30,6 +31,7 @@ use crate::quota::window::Window;
 use crate::registry::schema::{Profile, ProviderSettings, Registry};
 use crate::secret::Secret;
 use inhabitant::{Host, Inhabitants};
+use overrides::Override;
 
 /// What a provider's credential file says, read without trusting it.
 #[derive(Clone, Debug)]
@@ -230,15 +232,6 @@ pub struct LaunchFacts {
     pub program: Utf8PathBuf,
 }
 
-/// Something that would replace the home's login.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Override {
-    /// Where: a path, and the key in it.
-    pub source: String,
-    /// The file alone, to be edited.
-    pub file: Utf8PathBuf,
-}
-
 /// Why a home cannot take workers.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the home of profile `{profile}` is not ready for workers: {reason}")]
@@ -347,8 +340,11 @@ pub trait Provider: Sync + std::fmt::Debug {
     /// Checks that what workers need of the home holds.
     fn readiness(&self, plan: &HomePlan<'_>) -> Result<(), NotReady>;
 
-    /// Everything in the home, the project and the machine that would replace the login.
-    fn overrides(&self, home: &Utf8Path, workspace: &Utf8Path) -> Vec<Override>;
+    /// Everything in the home, these workspaces and the machine that would replace the login.
+    fn overrides(&self, home: &Utf8Path, workspaces: &[&Utf8Path]) -> Vec<Override>;
+
+    /// Variables that would replace the login or its route if a worker saw them, each with what it would do.
+    fn ambient(&self) -> Vec<(&'static str, &'static str)>;
 
     /// The transcript of a conversation in this home, if it exists.
     fn transcript(&self, home: &Utf8Path, workspace: &Utf8Path, session: &str) -> Option<PathBuf>;

@@ -9,7 +9,7 @@ use crate::env::Context;
 use crate::error::Result;
 use crate::identity::credential::{self, Seen};
 use crate::lease::{LeaseStore, Occupancy};
-use crate::provider::LoginKind;
+use crate::provider::{LoginKind, overrides};
 use crate::quota::report::row;
 use crate::registry::schema::{Profile, Registry};
 use crate::snapshot::profile::ProfileState;
@@ -65,6 +65,10 @@ fn status(
         provision_reason: report.provision_problem,
         quota: row(context, registry, profile, look.snapshot())?,
         routeability: report.routeability,
+        auth_overrides: overrides::found(context, registry, profile, None)
+            .into_iter()
+            .map(Into::into)
+            .collect(),
         login_expires_at: state.login_expires_at,
     })
 }

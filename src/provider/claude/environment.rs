@@ -2,11 +2,50 @@
 
 use std::ffi::OsString;
 
-use super::overlay::{PROFILES, profiles};
+use super::overlay::{BLANK, PROFILES, STORE, profiles};
 use crate::provider::LaunchFacts;
 
 /// Names the home. macOS keychain items are named by a hash of this very string.
 pub const HOME: &str = "CLAUDE_CONFIG_DIR";
+
+/// Variables that name a directory of logins, with what another one would do.
+pub const MOVED: &[(&str, &str)] = &[
+    (
+        PROFILES,
+        "names other stored logins, which outrank the home's",
+    ),
+    (HOME, "moves the whole home"),
+    (STORE, "takes the login of another home"),
+];
+
+/// Variables of a caller that settings cannot set, or that workers are given anew.
+const CALLERS: &[(&str, &str)] = &[
+    (
+        "ANTHROPIC_IDENTITY_TOKEN_FILE",
+        "exchanges another identity for a token",
+    ),
+    (
+        "CLAUDE_CODE_API_KEY_FILE_DESCRIPTOR",
+        "bills the key's account",
+    ),
+    (
+        "CLAUDE_CODE_OAUTH_REFRESH_TOKEN",
+        "signs the home in as another account",
+    ),
+    (
+        "CLAUDE_CODE_OAUTH_TOKEN_FILE_DESCRIPTOR",
+        "sends this token instead of the login",
+    ),
+    ("USE_LOCAL_OAUTH", "renews the login with another server"),
+    ("USE_STAGING_OAUTH", "renews the login with another server"),
+];
+
+/// What of a caller's environment would replace the login, if workers saw it.
+pub fn ambient() -> Vec<(&'static str, &'static str)> {
+    let mut names: Vec<_> = [BLANK, MOVED, CALLERS].concat();
+    names.sort_unstable();
+    names
+}
 
 /// The variables; the caller removed everything else that names an account.
 pub fn variables(facts: &LaunchFacts) -> Vec<(OsString, OsString)> {

@@ -23,33 +23,42 @@ pub const BLANK: &[(&str, &str)] = &[
         "sends this token instead of the login",
     ),
     ("ANTHROPIC_BASE_URL", "sends the login's token to that host"),
-    ("ANTHROPIC_BEDROCK_BASE_URL", "route of another provider"),
+    (
+        "ANTHROPIC_BEDROCK_BASE_URL",
+        "sends requests to another provider",
+    ),
     (
         "ANTHROPIC_CUSTOM_HEADERS",
-        "an Authorization header in it replaces the login",
+        "replaces the login by a header of its own",
     ),
     (
         "ANTHROPIC_FEDERATION_RULE_ID",
-        "with the organisation, exchanges another identity for a token",
+        "exchanges another identity for a token, with the organisation",
     ),
-    ("ANTHROPIC_FOUNDRY_BASE_URL", "route of another provider"),
+    (
+        "ANTHROPIC_FOUNDRY_BASE_URL",
+        "sends requests to another provider",
+    ),
     (
         "ANTHROPIC_ORGANIZATION_ID",
-        "with the rule, exchanges another identity for a token",
+        "exchanges another identity for a token, with the rule",
     ),
     ("ANTHROPIC_PROFILE", "names another stored login"),
     (
         "ANTHROPIC_UNIX_SOCKET",
         "sends requests into a local socket",
     ),
-    ("CLAUDE_CODE_API_BASE_URL", "route of account requests"),
+    (
+        "CLAUDE_CODE_API_BASE_URL",
+        "sends requests about the account to that host",
+    ),
     (
         "CLAUDE_CODE_CUSTOM_OAUTH_URL",
-        "another server for the login",
+        "renews the login with another server",
     ),
     (
         "CLAUDE_CODE_HOST_CREDS_FILE",
-        "a credential file outside the home",
+        "takes the login from that file",
     ),
     (
         "CLAUDE_CODE_OAUTH_TOKEN",
@@ -57,16 +66,37 @@ pub const BLANK: &[(&str, &str)] = &[
     ),
     (
         "CLAUDE_CODE_SESSION_ACCESS_TOKEN",
-        "a token of a remote session",
+        "takes the token of a remote session",
     ),
     ("CLAUDE_CODE_SIMPLE", "ignores the home's login"),
-    ("CLAUDE_CODE_USE_ANTHROPIC_AWS", "another provider"),
-    ("CLAUDE_CODE_USE_ANTHROPIC_GOOGLE_CLOUD", "another provider"),
-    ("CLAUDE_CODE_USE_BEDROCK", "another provider"),
-    ("CLAUDE_CODE_USE_FOUNDRY", "another provider"),
-    ("CLAUDE_CODE_USE_GATEWAY", "another provider"),
-    ("CLAUDE_CODE_USE_MANTLE", "another provider"),
-    ("CLAUDE_CODE_USE_VERTEX", "another provider"),
+    (
+        "CLAUDE_CODE_USE_ANTHROPIC_AWS",
+        "sends requests to another provider",
+    ),
+    (
+        "CLAUDE_CODE_USE_ANTHROPIC_GOOGLE_CLOUD",
+        "sends requests to another provider",
+    ),
+    (
+        "CLAUDE_CODE_USE_BEDROCK",
+        "sends requests to another provider",
+    ),
+    (
+        "CLAUDE_CODE_USE_FOUNDRY",
+        "sends requests to another provider",
+    ),
+    (
+        "CLAUDE_CODE_USE_GATEWAY",
+        "sends requests to another provider",
+    ),
+    (
+        "CLAUDE_CODE_USE_MANTLE",
+        "sends requests to another provider",
+    ),
+    (
+        "CLAUDE_CODE_USE_VERTEX",
+        "sends requests to another provider",
+    ),
     (
         "NODE_TLS_REJECT_UNAUTHORIZED",
         "lets anyone in between read the login's token",
@@ -104,10 +134,7 @@ pub fn profiles(home: &Utf8Path) -> Utf8PathBuf {
 }
 
 /// Settings keys outside `env` that are blanked, with what they do when they are not.
-pub const BLANK_SETTINGS: &[(&str, &str)] = &[(
-    "apiKeyHelper",
-    "its output replaces the login on every request",
-)];
+pub const BLANK_SETTINGS: &[(&str, &str)] = &[("apiKeyHelper", "replaces the login by its output")];
 
 /// The setting by which a person has answered the CLI's question about running without permissions.
 const ANSWERED: &str = "skipDangerousModePermissionPrompt";

@@ -20,9 +20,10 @@ use camino::{Utf8Path, Utf8PathBuf};
 
 use super::http::Client;
 use super::inhabitant::{Host, Inhabitants};
+use super::overrides::Override;
 use super::{
     ArgumentRefused, FetchError, Fetched, HomePlan, Invocation, LaunchFacts, Login, LoginError,
-    NotReady, Override, Provider, Want,
+    NotReady, Provider, Want,
 };
 use crate::clock::Deadline;
 use crate::env::Context;
@@ -146,8 +147,12 @@ impl Provider for Codex {
         home::readiness(plan)
     }
 
-    fn overrides(&self, home: &Utf8Path, _: &Utf8Path) -> Vec<Override> {
+    fn overrides(&self, home: &Utf8Path, _: &[&Utf8Path]) -> Vec<Override> {
         overrides::overrides(home)
+    }
+
+    fn ambient(&self) -> Vec<(&'static str, &'static str)> {
+        environment::AMBIENT.to_vec()
     }
 
     fn transcript(&self, home: &Utf8Path, _: &Utf8Path, session: &str) -> Option<PathBuf> {
