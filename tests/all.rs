@@ -25,6 +25,7 @@ mod launch;
 mod lease_process;
 mod lease_store;
 mod lease_storm;
+mod lease_watch;
 mod pages;
 mod provision;
 mod refusals;

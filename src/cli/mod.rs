@@ -23,12 +23,14 @@ mod profile;
 mod project;
 mod providers;
 mod quota;
+mod screen;
 mod scripted_agent;
 mod session;
 mod status;
 mod statusline;
 mod usage;
 mod version;
+mod watch;
 mod which;
 
 use std::io::Write as _;

@@ -18,6 +18,7 @@ pub mod selection;
 pub mod session;
 pub mod status;
 pub mod unleased;
+pub mod watch;
 pub mod worker;
 
 /// Version of the contract that shell supervisors depend on.

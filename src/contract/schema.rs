@@ -21,6 +21,7 @@ use super::registry::{Initialised, PoolList, ProjectList, Setting, SettingList};
 use super::selection::Selection;
 use super::session::{Session, SessionList, SessionRemoved};
 use super::status::Status;
+use super::watch::Change;
 use super::worker::Which;
 
 type Define = fn(&mut SchemaGenerator) -> Schema;
@@ -44,6 +45,8 @@ const ANSWERS: &[(&str, Define)] = &[
     ("lease list", define::<LeaseList>),
     ("lease recover", define::<Selection>),
     ("lease release", define::<LeaseReleased>),
+    ("lease watch", define::<LeaseList>),
+    ("lease watch, later lines", define::<Change>),
     ("pool list", define::<PoolList>),
     ("pool status", define::<PoolStatus>),
     ("profile add", define::<Profile>),

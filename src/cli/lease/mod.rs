@@ -1,5 +1,7 @@
 //! `agent-fleet lease …`.
 
+mod watch;
+
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -35,6 +37,8 @@ enum LeaseCommand {
     Recover(RecoverArguments),
     /// End a task's lease
     Release(ReleaseArguments),
+    /// Show every lease and each change, until you stop it
+    Watch(WatchArguments),
 }
 
 #[derive(Debug, clap::Args)]
@@ -67,6 +71,9 @@ struct RecoverArguments {
 struct ListArguments {}
 
 #[derive(Debug, clap::Args)]
+struct WatchArguments {}
+
+#[derive(Debug, clap::Args)]
 #[command(group(clap::ArgGroup::new("which").required(true).args(["task", "record"])))]
 struct ReleaseArguments {
     /// The task whose lease ends
@@ -87,6 +94,7 @@ pub(super) fn run(app: &App, arguments: LeaseArguments) -> Result<Outcome> {
         LeaseCommand::Recover(arguments) => recover(app, &arguments),
         LeaseCommand::List(ListArguments {}) => list(app),
         LeaseCommand::Release(arguments) => release(app, &arguments),
+        LeaseCommand::Watch(WatchArguments {}) => watch::run(app),
     }
 }
 
@@ -126,8 +134,12 @@ fn recover(app: &App, arguments: &RecoverArguments) -> Result<Outcome> {
 }
 
 fn list(app: &App) -> Result<Outcome> {
+    app.view(&listing(app)?)
+}
+
+fn listing(app: &App) -> Result<LeaseList> {
     let listing = app.store()?.list()?;
-    app.view(&LeaseList {
+    Ok(LeaseList {
         leases: listing.leases,
         damaged: listing.damaged,
     })
