@@ -148,6 +148,7 @@ fn leases_are_a_table_with_a_total() {
             lease("gone", "claude-2", State::Running, Verdict::Dead),
         ],
         damaged: Vec::new(),
+        unleased: Vec::new(),
     };
     assert_eq!(
         page(&answer),
@@ -164,7 +165,8 @@ gone  claude-2  dead, reclaimed by the next choose  pid 4242  2 min ago  /home/m
     assert_eq!(
         page(&LeaseList {
             leases: Vec::new(),
-            damaged: Vec::new()
+            damaged: Vec::new(),
+            unleased: Vec::new(),
         }),
         "no leases\n"
     );

@@ -72,6 +72,7 @@ const ANSWERS: &[(&str, Define)] = &[
     ("session remove", define::<SessionRemoved>),
     ("session status", define::<Session>),
     ("status", define::<Status>),
+    ("status --watch, later lines", define::<Change>),
     ("version", define::<Version>),
     ("which", define::<Which>),
 ];

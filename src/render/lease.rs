@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 
 use super::page::{Page, Role, nothing, paint};
-use super::{Human, words};
+use super::{Human, status, words};
 use crate::contract::lease::{DamagedLease, Lease, LeaseList, LeaseReleased, State, Verdict};
 
 impl Human for Lease {
@@ -30,7 +30,11 @@ impl Human for Lease {
 
 impl Human for LeaseList {
     fn page(&self, now: Timestamp) -> Page {
-        damaged(table(&self.leases, now), &self.damaged)
+        let page = damaged(table(&self.leases, now), &self.damaged);
+        if self.unleased.is_empty() {
+            return page;
+        }
+        page.gap().below(&status::unleased(&self.unleased, now))
     }
 }
 

@@ -30,10 +30,11 @@ pub struct Home {
     pub unreadable: Vec<Utf8PathBuf>,
 }
 
-/// The processes of several profiles' homes that no lease accounts for, sorted by profile and pid.
-pub fn all(registry: &Registry, profiles: &[&Profile], leases: &[Lease]) -> Vec<Unleased> {
+/// The processes in the profiles' homes that no lease accounts for, sorted by profile and pid.
+pub fn all(registry: &Registry, leases: &[Lease]) -> Vec<Unleased> {
     let host = Host::look();
-    let mut found: Vec<Unleased> = profiles
+    let mut found: Vec<Unleased> = registry
+        .profiles
         .iter()
         .flat_map(|profile| home(registry, profile, leases, &host).unleased)
         .collect();

@@ -267,7 +267,10 @@ mod tests {
         child.kill().unwrap();
         child.wait().unwrap();
         assert_eq!(found.unwrap(), [child.id()]);
-        assert_eq!(carrying("AGENT_FLEET_TEST_MARK", &mark[1..]).unwrap(), []);
+        assert_eq!(
+            carrying("AGENT_FLEET_TEST_MARK", &mark[1..]).unwrap(),
+            [0; 0]
+        );
     }
 
     #[test]

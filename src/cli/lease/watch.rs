@@ -27,6 +27,10 @@ impl Watched for LeaseList {
             .damaged
             .iter()
             .map(|record| Row::new("damaged", record.record.to_string(), record, &[]));
-        leases.chain(damaged).collect()
+        let unleased = self.unleased.iter().map(|one| {
+            let name = format!("{} {}", one.profile, one.pid);
+            Row::new("unleased", name, one, &[])
+        });
+        leases.chain(damaged).chain(unleased).collect()
     }
 }

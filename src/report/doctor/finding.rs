@@ -63,13 +63,13 @@ impl Finding {
 
 /// A check: a pure function over facts, with the words that docs/doctor.md says of it.
 #[derive(Clone, Copy, Debug)]
-pub struct Rule<F> {
+pub(super) struct Rule<F> {
     /// Its stable word.
-    pub id: &'static str,
+    pub(super) id: &'static str,
     /// What it looks at.
-    pub looks_at: &'static str,
+    pub(super) looks_at: &'static str,
     /// What helps when it does not come out well.
-    pub cure: &'static str,
+    pub(super) cure: &'static str,
     /// Decides.
     pub(super) decide: fn(&F) -> Finding,
 }

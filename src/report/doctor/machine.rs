@@ -72,7 +72,7 @@ pub(super) struct BinaryFacts {
 }
 
 /// The checks of the machine.
-pub const MACHINE: &[Rule<MachineFacts>] = &[
+pub(super) const MACHINE: &[Rule<MachineFacts>] = &[
     Rule {
         id: "registry",
         looks_at: "whether `accounts.toml` can be used, and whether all its keys have an effect",
@@ -124,7 +124,7 @@ pub const MACHINE: &[Rule<MachineFacts>] = &[
 ];
 
 /// The checks of each provider that is configured.
-pub const PROVIDER: &[Rule<ProviderFacts>] = &[
+pub(super) const PROVIDER: &[Rule<ProviderFacts>] = &[
     Rule {
         id: "binary",
         looks_at: "whether the provider's program is there, native and executable; which one it is, and whether it changed",
@@ -242,7 +242,11 @@ fn environment(facts: &MachineFacts) -> Finding {
     match facts.variables.first() {
         None => Finding::ok("no variable of this shell would move a login"),
         Some((name, effect)) => {
-            let names: Vec<&str> = facts.variables.iter().map(|(name, _)| name.as_str()).collect();
+            let names: Vec<&str> = facts
+                .variables
+                .iter()
+                .map(|(name, _)| name.as_str())
+                .collect();
             let said = format!(
                 "`{name}` is set here: it {effect}; workers do not get it, a CLI started by hand does"
             );
@@ -255,7 +259,10 @@ fn litter(facts: &MachineFacts) -> Finding {
     match facts.litter.iter().max_by_key(|(_, age)| *age) {
         None => Finding::ok("no command left a temporary file behind"),
         Some((path, age)) => Finding::warn(
-            format!("{} temporary files of killed commands, the oldest `{path}`", facts.litter.len()),
+            format!(
+                "{} temporary files of killed commands, the oldest `{path}`",
+                facts.litter.len()
+            ),
             "agent-fleet doctor --fix",
         )
         .aged(*age),
@@ -296,7 +303,9 @@ fn base_login(facts: &ProviderFacts) -> Finding {
     let kind = facts.kind;
     match facts.base {
         AnchorIdentity::Account(_) => Finding::ok("the everyday login is known"),
-        AnchorIdentity::Nobody => Finding::ok("there is no everyday login that a worker could share"),
+        AnchorIdentity::Nobody => {
+            Finding::ok("there is no everyday login that a worker could share")
+        }
         AnchorIdentity::Unverified(reason) => {
             let fix = match reason {
                 "token_expired" => facts.renew_base.clone(),
@@ -316,7 +325,8 @@ fn desktop_login(facts: &ProviderFacts) -> Finding {
         AnchorIdentity::Nobody => Finding::ok("the Desktop app is out of play"),
         AnchorIdentity::Unverified(reason) => {
             let said = format!("whose login the Desktop app has cannot be told ({reason})");
-            let fix = format!("agent-fleet config set providers.{kind}.desktop_identity_file false");
+            let fix =
+                format!("agent-fleet config set providers.{kind}.desktop_identity_file false");
             unless_needed(Finding::fail(said, fix), facts.needed)
         }
     }

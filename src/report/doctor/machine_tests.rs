@@ -58,27 +58,105 @@ type OfProvider = (&'static str, Level, fn(&mut ProviderFacts), &'static str);
 /// Check, how it comes out, what was changed, and the command that is offered.
 const MACHINES: &[OfMachine] = &[
     ("registry", Fail, |f| f.registry = Err(error()), "ls -l /x"),
-    ("registry", Warn, |f| f.registry = Ok(vec!["3:1: `x` has no effect".to_owned()]), "${EDITOR:-vi} /c/accounts.toml"),
+    (
+        "registry",
+        Warn,
+        |f| f.registry = Ok(vec!["3:1: `x` has no effect".to_owned()]),
+        "${EDITOR:-vi} /c/accounts.toml",
+    ),
     ("install", Fail, |f| f.install = Err(error()), "ls -l /x"),
-    ("program", Warn, |f| f.program.1 = Program::Other("/old".into()), "agent-fleet doctor --fix"),
-    ("program", Fail, |f| f.program.1 = Program::Nowhere, "agent-fleet doctor --fix"),
-    ("processes", Fail, |f| f.processes = false, "ls -ld /proc/self"),
+    (
+        "program",
+        Warn,
+        |f| f.program.1 = Program::Other("/old".into()),
+        "agent-fleet doctor --fix",
+    ),
+    (
+        "program",
+        Fail,
+        |f| f.program.1 = Program::Nowhere,
+        "agent-fleet doctor --fix",
+    ),
+    (
+        "processes",
+        Fail,
+        |f| f.processes = false,
+        "ls -ld /proc/self",
+    ),
     ("lease_table", Fail, |f| f.leases = Err(error()), "ls -l /x"),
-    ("lease_table", Fail, |f| f.leases = Ok((vec![damaged()], Vec::new())), "agent-fleet lease release --record 3 --force"),
-    ("lease_table", Warn, |f| f.leases = Ok((Vec::new(), vec!["gone".parse().unwrap()])), "agent-fleet lease list"),
-    ("projects", Warn, |f| f.projects = vec!["/it's gone".into()], "agent-fleet project remove '/it'\\''s gone'"),
-    ("environment", Warn, |f| f.variables = vec![("ANTHROPIC_API_KEY".into(), "bills it".into())], "unset ANTHROPIC_API_KEY"),
-    ("litter", Warn, |f| f.litter = vec![("/s/.tmp-a".into(), 7200)], "agent-fleet doctor --fix"),
+    (
+        "lease_table",
+        Fail,
+        |f| f.leases = Ok((vec![damaged()], Vec::new())),
+        "agent-fleet lease release --record 3 --force",
+    ),
+    (
+        "lease_table",
+        Warn,
+        |f| f.leases = Ok((Vec::new(), vec!["gone".parse().unwrap()])),
+        "agent-fleet lease list",
+    ),
+    (
+        "projects",
+        Warn,
+        |f| f.projects = vec!["/it's gone".into()],
+        "agent-fleet project remove '/it'\\''s gone'",
+    ),
+    (
+        "environment",
+        Warn,
+        |f| f.variables = vec![("ANTHROPIC_API_KEY".into(), "bills it".into())],
+        "unset ANTHROPIC_API_KEY",
+    ),
+    (
+        "litter",
+        Warn,
+        |f| f.litter = vec![("/s/.tmp-a".into(), 7200)],
+        "agent-fleet doctor --fix",
+    ),
 ];
 
 const PROVIDERS: &[OfProvider] = &[
     ("binary", Fail, |f| f.binary = Err(error()), "ls -l /x"),
-    ("binary", Warn, |f| { f.binary = Err(error()); f.needed = false; }, "ls -l /x"),
-    ("binary", Warn, |f| f.binary.as_mut().unwrap().hooks_of_another = true, "agent-fleet profile provision --all"),
-    ("base_login", Fail, |f| f.base = AnchorIdentity::Unverified("no_login"), "agent-fleet config set providers.codex.base_home false"),
-    ("base_login", Fail, |f| f.base = AnchorIdentity::Unverified("token_expired"), "codex login --device-auth"),
-    ("base_login", Fail, |f| f.base = AnchorIdentity::Unverified("unproven"), "agent-fleet profile verify --all"),
-    ("desktop_login", Fail, |f| f.desktop = AnchorIdentity::Unverified("missing"), "agent-fleet config set providers.codex.desktop_identity_file false"),
+    (
+        "binary",
+        Warn,
+        |f| {
+            f.binary = Err(error());
+            f.needed = false;
+        },
+        "ls -l /x",
+    ),
+    (
+        "binary",
+        Warn,
+        |f| f.binary.as_mut().unwrap().hooks_of_another = true,
+        "agent-fleet profile provision --all",
+    ),
+    (
+        "base_login",
+        Fail,
+        |f| f.base = AnchorIdentity::Unverified("no_login"),
+        "agent-fleet config set providers.codex.base_home false",
+    ),
+    (
+        "base_login",
+        Fail,
+        |f| f.base = AnchorIdentity::Unverified("token_expired"),
+        "codex login --device-auth",
+    ),
+    (
+        "base_login",
+        Fail,
+        |f| f.base = AnchorIdentity::Unverified("unproven"),
+        "agent-fleet profile verify --all",
+    ),
+    (
+        "desktop_login",
+        Fail,
+        |f| f.desktop = AnchorIdentity::Unverified("missing"),
+        "agent-fleet config set providers.codex.desktop_identity_file false",
+    ),
     ("snapshot", Fail, |f| f.snapshot = Some(error()), "ls -l /x"),
 ];
 
@@ -99,7 +177,11 @@ fn each_check_of_the_machine_can_fail_by_itself() {
         assert_eq!(finding.fix.as_deref(), Some(*fix));
     }
     for rule in MACHINE {
-        assert!(MACHINES.iter().any(|case| case.0 == rule.id), "{} cannot fail", rule.id);
+        assert!(
+            MACHINES.iter().any(|case| case.0 == rule.id),
+            "{} cannot fail",
+            rule.id
+        );
     }
 }
 
@@ -120,6 +202,10 @@ fn each_check_of_a_provider_can_fail_by_itself() {
         assert_eq!(finding.fix.as_deref(), Some(*fix));
     }
     for rule in PROVIDER {
-        assert!(PROVIDERS.iter().any(|case| case.0 == rule.id), "{} cannot fail", rule.id);
+        assert!(
+            PROVIDERS.iter().any(|case| case.0 == rule.id),
+            "{} cannot fail",
+            rule.id
+        );
     }
 }

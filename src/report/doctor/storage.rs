@@ -47,7 +47,7 @@ pub(super) struct Folder {
 }
 
 /// The checks of our directories.
-pub const RULES: &[Rule<Vec<Folder>>] = &[
+pub(super) const RULES: &[Rule<Vec<Folder>>] = &[
     Rule {
         id: "permissions",
         looks_at: "config, state and share root: directories of this user that nobody else may enter or write",
@@ -104,18 +104,29 @@ fn permissions(folders: &Vec<Folder>) -> Finding {
                 format!("the {name} root `{}` belongs to another user", folder.path),
                 format!("ls -ld {path}"),
             )),
-            Entry::Directory { writable: false, .. } => Some(Finding::fail(
-                format!("nothing can be written in the {name} root `{}`", folder.path),
+            Entry::Directory {
+                writable: false, ..
+            } => Some(Finding::fail(
+                format!(
+                    "nothing can be written in the {name} root `{}`",
+                    folder.path
+                ),
                 format!("ls -ld {path} && df {path}"),
             )),
             // Others may read no token there, but names, tasks and paths; or put files of their own in.
             Entry::Directory { mode, .. } if mode & 0o022 != 0 => Some(Finding::fail(
-                format!("others may write in the {name} root `{}` ({mode:o})", folder.path),
+                format!(
+                    "others may write in the {name} root `{}` ({mode:o})",
+                    folder.path
+                ),
                 format!("chmod 700 {path}"),
             )),
             Entry::Directory { mode, .. } if mode & 0o077 != 0 && name != "config" => {
                 Some(Finding::warn(
-                    format!("others may look into the {name} root `{}` ({mode:o})", folder.path),
+                    format!(
+                        "others may look into the {name} root `{}` ({mode:o})",
+                        folder.path
+                    ),
                     format!("chmod 700 {path}"),
                 ))
             }
@@ -127,7 +138,9 @@ fn permissions(folders: &Vec<Folder>) -> Finding {
 
 fn file_system(folders: &Vec<Folder>) -> Finding {
     let bad = folders.iter().filter_map(|folder| {
-        let kind = folder.kind.filter(|kind| *kind != crate::sys::filesystem::OVERLAY)?;
+        let kind = folder
+            .kind
+            .filter(|kind| *kind != crate::sys::filesystem::OVERLAY)?;
         let said = format!("the {} root `{}` is on {kind}", folder.name, folder.path);
         Some(if folder.name == "state" {
             Finding::fail(
@@ -245,23 +258,103 @@ mod tests {
         let cases: &[(usize, Change, &str, Level)] = &[
             (1, |f| f.entry = directory(0o750), "permissions", Warn),
             (0, |f| f.entry = directory(0o775), "permissions", Fail),
-            (1, |f| f.entry = Entry::Unusable("is a file".into()), "permissions", Fail),
-            (2, |f| f.entry = Entry::Directory { mode: 0o700, ours: false, writable: true }, "permissions", Fail),
-            (1, |f| f.entry = Entry::Directory { mode: 0o700, ours: true, writable: false }, "permissions", Fail),
+            (
+                1,
+                |f| f.entry = Entry::Unusable("is a file".into()),
+                "permissions",
+                Fail,
+            ),
+            (
+                2,
+                |f| {
+                    f.entry = Entry::Directory {
+                        mode: 0o700,
+                        ours: false,
+                        writable: true,
+                    }
+                },
+                "permissions",
+                Fail,
+            ),
+            (
+                1,
+                |f| {
+                    f.entry = Entry::Directory {
+                        mode: 0o700,
+                        ours: true,
+                        writable: false,
+                    }
+                },
+                "permissions",
+                Fail,
+            ),
             (1, |f| f.kind = Some("NFS"), "file_system", Fail),
             (2, |f| f.kind = Some("NFS"), "file_system", Warn),
-            (1, |f| f.mounts = vec!["/f/state/locks".into()], "mounts", Warn),
-            (1, |f| f.space = Some(Space { bytes: 15 << 20, files: None }), "disk_space", Fail),
-            (1, |f| f.space = Some(Space { bytes: 16 << 20, files: None }), "disk_space", Warn),
-            (1, |f| f.space = Some(Space { bytes: 1 << 40, files: Some(199) }), "inodes", Fail),
-            (1, |f| f.space = Some(Space { bytes: 1 << 40, files: Some(200) }), "inodes", Warn),
+            (
+                1,
+                |f| f.mounts = vec!["/f/state/locks".into()],
+                "mounts",
+                Warn,
+            ),
+            (
+                1,
+                |f| {
+                    f.space = Some(Space {
+                        bytes: 15 << 20,
+                        files: None,
+                    })
+                },
+                "disk_space",
+                Fail,
+            ),
+            (
+                1,
+                |f| {
+                    f.space = Some(Space {
+                        bytes: 16 << 20,
+                        files: None,
+                    })
+                },
+                "disk_space",
+                Warn,
+            ),
+            (
+                1,
+                |f| {
+                    f.space = Some(Space {
+                        bytes: 1 << 40,
+                        files: Some(199),
+                    })
+                },
+                "inodes",
+                Fail,
+            ),
+            (
+                1,
+                |f| {
+                    f.space = Some(Space {
+                        bytes: 1 << 40,
+                        files: Some(200),
+                    })
+                },
+                "inodes",
+                Warn,
+            ),
         ];
         for (which, change, id, level) in cases {
             assert_eq!(levels(*which, change), [(*id, *level)]);
         }
-        assert_eq!(levels(0, |folder| folder.entry = directory(0o755)), [], "people share their configuration folder");
+        assert_eq!(
+            levels(0, |folder| folder.entry = directory(0o755)),
+            [],
+            "people share their configuration folder"
+        );
         for rule in RULES {
-            assert!(cases.iter().any(|case| case.2 == rule.id), "{} cannot fail", rule.id);
+            assert!(
+                cases.iter().any(|case| case.2 == rule.id),
+                "{} cannot fail",
+                rule.id
+            );
         }
     }
 }
