@@ -82,7 +82,7 @@ pub struct Doctor {
     /// When it was put together.
     #[schemars(with = "String", extend("format" = "date-time"))]
     pub generated_at: Timestamp,
-    /// True when no check of the machine and of an enabled profile failed.
+    /// True when no check of the machine and of an enabled profile failed; of any profile when none is enabled.
     pub healthy: bool,
     /// How many of each, over everything.
     pub counts: Counts,

@@ -3,6 +3,7 @@
 pub(crate) mod again;
 pub(crate) mod fleet;
 pub(crate) mod leases;
+pub(crate) mod living;
 pub(crate) mod page;
 pub(crate) mod ran;
 pub(crate) mod sandbox;

@@ -135,6 +135,9 @@ fn home_file_system(facts: &ProfileFacts) -> Finding {
 }
 
 fn provisioned(facts: &ProfileFacts) -> Finding {
+    if facts.home.entry == Entry::Missing {
+        return Finding::ok("there is no home to look into");
+    }
     match &facts.not_ready {
         None => Finding::ok("hooks and settings are as workers need them"),
         Some(error) => of_error(

@@ -3,6 +3,7 @@
 use super::finding::{Finding, Rule};
 use super::machine::of_error;
 use super::profile::{CredentialFile, ProfileFacts};
+use super::storage::Entry;
 use crate::provider::LoginKind;
 use crate::quota::headroom::age_seconds;
 use crate::quota::poll::is_ahead;
@@ -95,6 +96,9 @@ fn credential(facts: &ProfileFacts) -> Finding {
     let path = &facts.credential.path;
     let quoted = shell::quote(path.as_str());
     match &facts.credential.file {
+        CredentialFile::Missing if facts.home.entry == Entry::Missing => {
+            Finding::ok("there is no home to look into")
+        }
         CredentialFile::Missing if is_kept_elsewhere(facts) => {
             Finding::ok("the credential is not kept in the home")
         }
@@ -185,6 +189,16 @@ fn auth(facts: &ProfileFacts) -> Finding {
     }
 }
 
+/// Standings that `credential` and `login` tell.
+const NAMED_BY_THE_FILE: [&str; 6] = [
+    "no_login",
+    "logged_out",
+    "credential_link",
+    "credential_unreadable",
+    "credential_unparsable",
+    "api_key",
+];
+
 fn identity(facts: &ProfileFacts) -> Finding {
     let verify = format!("agent-fleet profile verify {}", facts.profile.id);
     let (word, refusal) = &facts.standing;
@@ -198,6 +212,10 @@ fn identity(facts: &ProfileFacts) -> Finding {
         (Some(_), Some(proof)) if word == "unproven" => {
             Finding::warn("the login changed since its account was proved", verify)
                 .aged(age(proof.at))
+        }
+        // The file itself says it all, and two other checks say it.
+        (Some(_), _) if NAMED_BY_THE_FILE.contains(&word.as_str()) => {
+            Finding::ok(format!("there is no login to ask about ({word})"))
         }
         (Some(error), _) => of_error(error, &verify),
         (None, Some(proof)) => {
@@ -244,6 +262,9 @@ fn quota(facts: &ProfileFacts) -> Finding {
         }
         (None, Unmeasured::Allow) => {
             Finding::ok("never read; the registry lets it be chosen all the same")
+        }
+        (None, Unmeasured::Refuse) if facts.state.proof.is_none() => {
+            Finding::ok("never read, since the account is not known")
         }
         (None, Unmeasured::Refuse) => Finding::warn("what is left was never read", refresh),
     }

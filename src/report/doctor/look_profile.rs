@@ -20,6 +20,7 @@ use crate::provider::{self, overrides};
 use crate::quota::report::row;
 use crate::registry::schema::{Profile, Registry};
 use crate::report::{inhabitants, refresh_lock};
+use crate::snapshot::durable;
 use crate::snapshot::profile::ProfileState;
 use crate::sys::filesystem;
 
@@ -64,7 +65,7 @@ pub(super) fn look(
         credential: credential_facts(context, profile),
         login: login_facts(context, profile),
         record: match known {
-            Ok(look) => damage(look, profile),
+            Ok(look) => damage(context, look, profile),
             Err(error) => Some(error.clone()),
         },
         standing,
@@ -95,10 +96,11 @@ pub(super) fn look(
     }
 }
 
-/// Why the record of a profile cannot be read; a lost one has its own word in the identity.
-fn damage(look: &Look, profile: &Profile) -> Option<Error> {
-    let damage = look.snapshot().damaged.get(profile.id.as_str())?;
-    Some(damage.clone().into())
+/// Why the record of a profile cannot be read.
+fn damage(context: &Context, look: &Look, profile: &Profile) -> Option<Error> {
+    let noticed = look.snapshot().damaged.get(profile.id.as_str()).cloned();
+    let damage = noticed.or_else(|| durable::inspect(context, &profile.id).err())?;
+    Some(damage.into())
 }
 
 fn home_facts(home: &Utf8Path) -> HomeFacts {
