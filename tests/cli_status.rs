@@ -34,11 +34,12 @@ fn homes() -> Sandbox {
     for provider in ["claude", "codex"] {
         let home = sandbox.path(format!("homes/{provider}"));
         std::fs::create_dir_all(&home).expect("a home");
-        registry.push_str(&format!(
+        let tables = format!(
             "[providers.{provider}]\nbinary = \"{}\"\nbase_home = false\n[profiles.\"{provider}-1\"]\nprovider = \"{provider}\"\nhome = \"{}\"\npools = [\"{POOL}\"]\nenabled = true\n",
             env!("CARGO_BIN_EXE_fake-provider"),
             home.display(),
-        ));
+        );
+        registry.push_str(&tables);
     }
     sandbox.write("config/accounts.toml", registry);
     sandbox
@@ -107,6 +108,31 @@ fn the_first_five_lines_say_who_is_free_and_blocked_what_runs_and_what_to_type()
     assert_eq!(alone["profiles"].as_array().map(Vec::len), Some(1));
     let refused = world.sandbox.run(["status", "--pool", "nobody"]);
     refused.refused("not_found");
+}
+
+#[test]
+fn a_worker_that_ended_is_told_as_ended_and_its_slot_is_free() {
+    let world = World::new(&[Account::new("one").slots(1)]);
+    let worker = world.start("t", "sleep 60");
+    let status = world.command(&["status"]);
+    assert_eq!(
+        (
+            &row(&status, "one")["state"],
+            &status["summary"]["live_leases"]
+        ),
+        (&"full".into(), &1.into())
+    );
+    assert_eq!(status["unleased"], serde_json::json!([]));
+    worker.kill();
+    let status = world.command(&["status"]);
+    assert_eq!(
+        (
+            &row(&status, "one")["state"],
+            &status["summary"]["live_leases"]
+        ),
+        (&"free".into(), &0.into())
+    );
+    assert_eq!(status["leases"][0]["verdict"], "dead");
 }
 
 #[test]

@@ -116,10 +116,8 @@ fn leases(status: &Status) -> String {
         match of(&|_, found| found == verdict) {
             0 => {}
             some => {
-                text = format!(
-                    "{text}, {}",
-                    paint(Role::Warning, &format!("{some} {word}"))
-                )
+                let told = format!("{some} {word}");
+                text = format!("{text}, {}", paint(Role::Warning, &told));
             }
         }
     }

@@ -15,7 +15,7 @@ use crate::worker::Worker;
 use crate::world::{Job, World};
 
 /// How long a CLI may take to publish itself, machine load included.
-const PUBLISHED: Duration = Duration::from_secs(60);
+const PUBLISHED: Duration = Duration::from_mins(1);
 
 fn seconds() -> f64 {
     #[expect(clippy::disallowed_methods, reason = "the lab's log is in wall time")]
@@ -224,7 +224,7 @@ fn telling_starts_no_provider_and_refreshes_no_login() {
         .lab
         .log(since)
         .iter()
-        .map(|request| request.line())
+        .map(super::lab::Request::line)
         .collect();
     assert_eq!(heard, [""; 0], "the server was asked");
     for pool in ["claude", "codex"] {
@@ -245,12 +245,19 @@ fn telling_starts_no_provider_and_refreshes_no_login() {
         .log(since)
         .iter()
         .filter(|request| request.refresh.is_some())
-        .map(|request| request.line())
+        .map(super::lab::Request::line)
         .collect();
     assert_eq!(refreshed, [""; 0], "a login was refreshed");
     assert_eq!(
-        homes.map(|home| traces(&home)),
+        homes.clone().map(|home| traces(&home)),
         before,
         "a provider's CLI was in the home"
     );
+
+    // The same instruments do notice a CLI: even one that only asks for the status refreshes.
+    let mut command = by_hand(&world, Cli::Claude, &homes[0]);
+    drop(Ran::of(command.args(["auth", "status"])));
+    assert_ne!(traces(&homes[0]), before[0]);
+    let log = world.lab.log(since);
+    assert!(log.iter().any(|request| request.refresh.is_some()));
 }

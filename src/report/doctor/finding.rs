@@ -63,7 +63,7 @@ impl Finding {
 
 /// A check: a pure function over facts, with the words that docs/doctor.md says of it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Rule<F> {
+pub(super) struct Rule<F: ?Sized> {
     /// Its stable word.
     pub(super) id: &'static str,
     /// What it looks at.

@@ -209,6 +209,9 @@ fn refresh_lock(facts: &ProfileFacts) -> Finding {
     .aged(lock.age)
 }
 
+/// Names every lease, and what settles it.
+const LIST: &str = "agent-fleet lease list";
+
 fn leases(facts: &ProfileFacts) -> Finding {
     let of = |verdict: Verdict| {
         facts
@@ -222,7 +225,6 @@ fn leases(facts: &ProfileFacts) -> Finding {
             .clone()
             .unwrap_or_else(|| "details lost".to_owned())
     };
-    const LIST: &str = "agent-fleet lease list";
     if let Some(lease) = of(Verdict::Unknown).next() {
         let said = format!(
             "nobody can tell from here whether the worker of task `{}` lives; it keeps its slot",

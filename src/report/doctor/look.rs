@@ -215,10 +215,10 @@ fn folder(name: &'static str, path: &Utf8Path) -> Folder {
         directories(path)
     };
     let kind = filesystem::kind(path.as_std_path()).or_else(|| {
-        let kinds = below
+        let mut kinds = below
             .iter()
             .filter_map(|path| filesystem::kind(path.as_std_path()));
-        kinds.last()
+        kinds.next_back()
     });
     let own = device(path);
     Folder {

@@ -22,6 +22,7 @@ use crate::registry::schema::{Profile, Registry};
 use crate::report::{inhabitants, refresh_lock};
 use crate::snapshot::durable;
 use crate::snapshot::profile::ProfileState;
+use crate::store::read;
 use crate::sys::filesystem;
 
 /// Everything that the checks of a profile look at.
@@ -123,17 +124,18 @@ fn credential_facts(context: &Context, profile: &Profile) -> CredentialFacts {
         (Ok(found), Ok(None)) if !found.is_file() => {
             CredentialFile::Unreadable("it is no file".to_owned())
         }
-        (Ok(found), Ok(None)) => match fs::File::open(&path) {
-            Err(error) => CredentialFile::Unreadable(error.to_string()),
-            Ok(_) => {
-                let age = context.clock.now().as_second() - found.mtime();
-                CredentialFile::File {
-                    mode: found.permissions().mode() & 0o777,
-                    ours: found.uid() == rustix::process::geteuid().as_raw(),
-                    age: u64::try_from(age).unwrap_or(0),
-                }
+        (Ok(found), Ok(None)) => {
+            let age = context.clock.now().as_second() - found.mtime();
+            CredentialFile::File {
+                mode: found.permissions().mode() & 0o777,
+                ours: found.uid() == rustix::process::geteuid().as_raw(),
+                age: u64::try_from(age).unwrap_or(0),
             }
-        },
+        }
+    };
+    let file = match (file, read::open(&path)) {
+        (CredentialFile::File { .. }, Err(error)) => CredentialFile::Unreadable(error.to_string()),
+        (file, _) => file,
     };
     CredentialFacts { path, file }
 }

@@ -55,7 +55,7 @@ pub fn profile_checks() -> Vec<Told> {
     all
 }
 
-fn told<F>(rules: &[Rule<F>]) -> Vec<Told> {
+fn told<F: ?Sized>(rules: &[Rule<F>]) -> Vec<Told> {
     rules
         .iter()
         .map(|rule| (rule.id, rule.looks_at, rule.cure))
@@ -89,7 +89,7 @@ fn see(context: &Context) -> Seen {
         leases.as_ref(),
     );
     let folders = look::folders(context);
-    let mut machine = decide(storage::RULES, &folders);
+    let mut machine = decide(storage::RULES, folders.as_slice());
     machine.extend(decide(machine::MACHINE, &facts));
     let Ok((registry, _)) = &registry else {
         return Seen {
@@ -119,7 +119,7 @@ fn see(context: &Context) -> Seen {
     Seen { machine, profiles }
 }
 
-fn decide<F>(rules: &[Rule<F>], facts: &F) -> Vec<Check> {
+fn decide<F: ?Sized>(rules: &[Rule<F>], facts: &F) -> Vec<Check> {
     rules
         .iter()
         .map(|rule| (rule.decide)(facts).check(rule.id, None))

@@ -47,7 +47,7 @@ pub(super) struct Folder {
 }
 
 /// The checks of our directories.
-pub(super) const RULES: &[Rule<Vec<Folder>>] = &[
+pub(super) const RULES: &[Rule<[Folder]>] = &[
     Rule {
         id: "permissions",
         looks_at: "config, state and share root: directories of this user that nobody else may enter or write",
@@ -91,11 +91,10 @@ fn worst(findings: impl Iterator<Item = Finding>, ok: &str) -> Finding {
         .unwrap_or_else(|| Finding::ok(ok))
 }
 
-fn permissions(folders: &Vec<Folder>) -> Finding {
+fn permissions(folders: &[Folder]) -> Finding {
     let bad = folders.iter().filter_map(|folder| {
         let (name, path) = (folder.name, quoted(folder));
         match &folder.entry {
-            Entry::Missing => None,
             Entry::Unusable(problem) => Some(Finding::fail(
                 format!("the {name} root `{}` {problem}", folder.path),
                 format!("ls -ld {path}"),
@@ -130,13 +129,13 @@ fn permissions(folders: &Vec<Folder>) -> Finding {
                     format!("chmod 700 {path}"),
                 ))
             }
-            Entry::Directory { .. } => None,
+            Entry::Missing | Entry::Directory { .. } => None,
         }
     });
     worst(bad, "the roots are this user's alone")
 }
 
-fn file_system(folders: &Vec<Folder>) -> Finding {
+fn file_system(folders: &[Folder]) -> Finding {
     let bad = folders.iter().filter_map(|folder| {
         let kind = folder
             .kind
@@ -154,7 +153,7 @@ fn file_system(folders: &Vec<Folder>) -> Finding {
     worst(bad, "locks can be trusted")
 }
 
-fn mounts(folders: &Vec<Folder>) -> Finding {
+fn mounts(folders: &[Folder]) -> Finding {
     let bad = folders.iter().filter_map(|folder| {
         let mount = folder.mounts.first()?;
         Some(Finding::warn(
@@ -165,7 +164,7 @@ fn mounts(folders: &Vec<Folder>) -> Finding {
     worst(bad, "each root is on one file system")
 }
 
-fn disk_space(folders: &Vec<Folder>) -> Finding {
+fn disk_space(folders: &[Folder]) -> Finding {
     let least = folders
         .iter()
         .filter_map(|folder| Some((folder.space?.bytes, folder)))
@@ -182,7 +181,7 @@ fn disk_space(folders: &Vec<Folder>) -> Finding {
     }
 }
 
-fn inodes(folders: &Vec<Folder>) -> Finding {
+fn inodes(folders: &[Folder]) -> Finding {
     let least = folders
         .iter()
         .filter_map(|folder| Some((folder.space?.files?, folder)))
@@ -302,7 +301,7 @@ mod tests {
                     f.space = Some(Space {
                         bytes: 15 << 20,
                         files: None,
-                    })
+                    });
                 },
                 "disk_space",
                 Fail,
@@ -313,7 +312,7 @@ mod tests {
                     f.space = Some(Space {
                         bytes: 16 << 20,
                         files: None,
-                    })
+                    });
                 },
                 "disk_space",
                 Warn,
@@ -324,7 +323,7 @@ mod tests {
                     f.space = Some(Space {
                         bytes: 1 << 40,
                         files: Some(199),
-                    })
+                    });
                 },
                 "inodes",
                 Fail,
@@ -335,7 +334,7 @@ mod tests {
                     f.space = Some(Space {
                         bytes: 1 << 40,
                         files: Some(200),
-                    })
+                    });
                 },
                 "inodes",
                 Warn,

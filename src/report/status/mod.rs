@@ -21,7 +21,7 @@ use crate::contract::unleased::Unleased;
 use crate::env::Context;
 use crate::error::{Error, Result};
 use crate::id::{PoolId, ProviderKind};
-use crate::lease::{LeaseStore as _, Occupancy, TableStore};
+use crate::lease::{LeaseStore as _, Listing, Occupancy, TableStore};
 use crate::provider::inhabitant::Host;
 use crate::quota::headroom;
 use crate::registry::schema::{Missing, Profile, Registry};
@@ -34,100 +34,71 @@ const PATIENCE: Duration = Duration::from_millis(500);
 
 /// What was seen of the lease table.
 #[derive(Debug, Default)]
-struct Leases {
+struct Held {
+    listing: Listing,
+    occupancy: Occupancy,
+}
+
+/// Everything of the answer but what follows from it.
+#[derive(Debug, Default)]
+struct Parts {
+    profiles: Vec<StatusRow>,
     leases: Vec<Lease>,
     damaged: Vec<DamagedLease>,
-    occupancy: Occupancy,
+    unleased: Vec<Unleased>,
+    warnings: Vec<Warning>,
 }
 
 /// The state of the fleet, or of one pool. Fails only when no profile is in that pool.
 pub fn status(context: &Context, pool: Option<&PoolId>) -> Result<Status> {
-    let now = context.clock.now();
-    let mut warnings = Vec::new();
-    let mut keep = |outcome: Result<_>| match outcome {
-        Ok(found) => Some(found),
-        Err(error) => {
-            warnings.push(warning::of_error(None, &error));
-            None
-        }
-    };
-    let registry = keep(snapshot::registry::load(context).map(Box::new)).map(|found| *found);
-    let leases = leases(context).unwrap_or_else(|error| {
-        warnings.push(warning::of_error(None, &error));
-        Leases::default()
+    let mut parts = Parts::default();
+    let registry = snapshot::registry::load(context)
+        .inspect_err(|error| parts.warnings.push(warning::of_error(None, error)));
+    let held = held(context).unwrap_or_else(|error| {
+        parts.warnings.push(warning::of_error(None, &error));
+        Held::default()
     });
-    let Some(registry) = registry else {
-        let Leases {
-            leases, damaged, ..
-        } = leases;
-        warnings.extend(warning::all(&Seen {
-            rows: &[],
-            leases: &leases,
-            damaged: &damaged,
-            unleased: &[],
-            locks: &[],
-            now,
-        }));
-        return Ok(put_together(
-            now,
-            pool,
-            Vec::new(),
-            (leases, damaged),
-            Vec::new(),
-            warnings,
-        ));
-    };
-    let members = members(&registry, pool)?;
-    let rows = rows(
-        context,
-        &registry,
-        &members,
-        &leases.occupancy,
-        &mut warnings,
-    );
-    let host = Host::look();
-    let (mut unleased, mut locks) = (Vec::new(), Vec::new());
-    for profile in &members {
-        let home = inhabitants::home(&registry, profile, &leases.leases, &host);
-        let leased = |lease: &Lease| lease.profile == profile.id && is_live(lease);
-        let empty = home.empty && !leases.leases.iter().any(leased);
-        let found = refresh_lock::find(profile, context.clock);
-        locks.extend(found.into_iter().map(|lock| (*profile, lock, empty)));
-        unleased.extend(home.unleased);
+    parts.damaged = held.listing.damaged;
+    parts.leases = held.listing.leases;
+    let (mut locks, mut members) = (Vec::new(), Vec::new());
+    if let Ok(registry) = &registry {
+        members = asked(registry, pool)?;
+        let warnings = &mut parts.warnings;
+        parts.profiles = rows(context, registry, &members, &held.occupancy, warnings);
+        let host = Host::look();
+        for profile in &members {
+            let home = inhabitants::home(registry, profile, &parts.leases, &host);
+            let leased = |lease: &Lease| lease.profile == profile.id && is_live(lease);
+            let empty = home.empty && !parts.leases.iter().any(leased);
+            let found = refresh_lock::find(profile, context.clock);
+            locks.extend(found.into_iter().map(|lock| (*profile, lock, empty)));
+            parts.unleased.extend(home.unleased);
+        }
     }
-    let wanted =
-        |lease: &Lease| pool.is_none() || members.iter().any(|profile| profile.id == lease.profile);
-    let Leases {
-        leases, damaged, ..
-    } = leases;
-    let leases: Vec<Lease> = leases.into_iter().filter(wanted).collect();
-    warnings.extend(warning::all(&Seen {
-        rows: &rows,
-        leases: &leases,
-        damaged: &damaged,
-        unleased: &unleased,
+    let is_asked = |lease: &Lease| members.iter().any(|profile| profile.id == lease.profile);
+    parts
+        .leases
+        .retain(|lease| pool.is_none() || is_asked(lease));
+    let now = context.clock.now();
+    let seen = Seen {
+        rows: &parts.profiles,
+        leases: &parts.leases,
+        damaged: &parts.damaged,
+        unleased: &parts.unleased,
         locks: &locks,
         now,
-    }));
-    Ok(put_together(
-        now,
-        pool,
-        rows,
-        (leases, damaged),
-        unleased,
-        warnings,
-    ))
+    };
+    let warnings = warning::all(&seen);
+    parts.warnings.extend(warnings);
+    Ok(put_together(now, pool, parts))
 }
 
-fn put_together(
-    now: Timestamp,
-    pool: Option<&PoolId>,
-    profiles: Vec<StatusRow>,
-    (leases, damaged): (Vec<Lease>, Vec<DamagedLease>),
-    unleased: Vec<Unleased>,
-    warnings: Vec<Warning>,
-) -> Status {
-    let of = |state: RowState| count(profiles.iter().filter(|row| row.state == state).count());
+fn put_together(now: Timestamp, pool: Option<&PoolId>, parts: Parts) -> Status {
+    let of = |state: RowState| {
+        let rows = parts.profiles.iter();
+        count(rows.filter(|row| row.state == state).count())
+    };
+    let live = parts.leases.iter().filter(|lease| is_live(lease));
     Status {
         schema: 1,
         generated_at: now,
@@ -137,16 +108,16 @@ fn put_together(
             full: of(RowState::Full),
             blocked: of(RowState::Blocked),
             disabled: of(RowState::Disabled),
-            live_leases: count(leases.iter().filter(|lease| is_live(lease)).count()),
-            unleased: count(unleased.len()),
-            warnings: count(warnings.len()),
+            live_leases: count(live.count()),
+            unleased: count(parts.unleased.len()),
+            warnings: count(parts.warnings.len()),
         },
-        next: next::next(&profiles, &warnings),
-        profiles,
-        leases,
-        damaged,
-        unleased,
-        warnings,
+        next: next::next(&parts.profiles, &parts.warnings),
+        profiles: parts.profiles,
+        leases: parts.leases,
+        damaged: parts.damaged,
+        unleased: parts.unleased,
+        warnings: parts.warnings,
     }
 }
 
@@ -158,18 +129,16 @@ fn is_live(lease: &Lease) -> bool {
     lease.verdict != Verdict::Dead
 }
 
-fn leases(context: &Context) -> Result<Leases> {
+fn held(context: &Context) -> Result<Held> {
     let store = TableStore::open(context, context.clock.deadline(PATIENCE))?;
-    let listing = store.list()?;
-    Ok(Leases {
-        leases: listing.leases,
-        damaged: listing.damaged,
+    Ok(Held {
+        listing: store.list()?,
         occupancy: store.occupancy()?,
     })
 }
 
 /// The profiles that are asked about, sorted by id.
-fn members<'a>(registry: &'a Registry, pool: Option<&PoolId>) -> Result<Vec<&'a Profile>> {
+fn asked<'a>(registry: &'a Registry, pool: Option<&PoolId>) -> Result<Vec<&'a Profile>> {
     let mut members: Vec<&Profile> = registry
         .profiles
         .iter()
@@ -222,7 +191,7 @@ fn profile_row(
         said,
         headroom,
     };
-    row(known, now)
+    row(&known, now)
 }
 
 /// The least share left over all windows of the last reading.

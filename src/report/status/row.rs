@@ -23,7 +23,7 @@ pub(super) struct Known<'a> {
 }
 
 /// The row of a profile.
-pub(super) fn row(known: Known<'_>, now: Timestamp) -> StatusRow {
+pub(super) fn row(known: &Known<'_>, now: Timestamp) -> StatusRow {
     let profile = known.profile;
     let routed = profile.enabled && profile.safety_policy == SafetyPolicy::Worker;
     let (state, reason, refusal) = match &known.said {
