@@ -59,9 +59,7 @@ pub(super) fn mend<'a>(
         }
         tell("provisioned", id, provision(context, facts));
     }
-    let known = look::registry(context).ok();
-    let registry = known.as_ref().map(|(registry, _)| registry);
-    for (path, _) in look::litter(context, registry) {
+    for (path, _) in look::litter(context) {
         tell("litter", None, sweep(&path));
     }
     fixed

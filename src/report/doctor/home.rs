@@ -2,7 +2,7 @@
 
 use super::finding::{Finding, Rule};
 use super::machine::of_error;
-use super::profile::ProfileFacts;
+use super::profile::{ProfileFacts, Reached};
 use super::storage::Entry;
 use crate::contract::lease::Verdict;
 use crate::contract::profile::OverrideScope;
@@ -74,7 +74,7 @@ fn home(facts: &ProfileFacts) -> Finding {
     let (id, path) = (&facts.profile.id, &facts.profile.home);
     let quoted = shell::quote(path.as_str());
     let look = format!("ls -ld {quoted}");
-    match (&facts.home.entry, &facts.home.leads_to) {
+    match (&facts.home.entry, &facts.home.reached) {
         (Entry::Missing, _) => Finding::fail(
             format!("the home `{path}` does not exist"),
             format!("agent-fleet profile provision {id}"),
@@ -82,10 +82,8 @@ fn home(facts: &ProfileFacts) -> Finding {
         (Entry::Unusable(problem), _) => {
             Finding::fail(format!("the home `{path}` {problem}"), look)
         }
-        (_, Some(target)) => Finding::fail(
-            format!(
-                "the home `{path}` is reached over a link and lies in `{target}`, which may be another's"
-            ),
+        (_, Reached::Link(target)) => Finding::fail(
+            format!("the home `{path}` is a link to `{target}`, which another home may use too"),
             look,
         ),
         (Entry::Directory { ours: false, .. }, _) => {
@@ -102,15 +100,21 @@ fn home(facts: &ProfileFacts) -> Finding {
             ),
             format!("{look} && df {quoted}"),
         ),
-        (Entry::Directory { mode, .. }, _) if mode & 0o022 != 0 => Finding::fail(
+        (Entry::Directory { mode, .. }, _) if mode & 0o002 != 0 => Finding::fail(
             format!("others may write in the home `{path}` ({mode:o})"),
             format!("chmod 700 {quoted}"),
         ),
         (Entry::Directory { mode, .. }, _) if mode & 0o077 != 0 => Finding::warn(
-            format!("others may look into the home `{path}` ({mode:o})"),
+            format!("others may enter the home `{path}` ({mode:o})"),
             format!("chmod 700 {quoted}"),
         ),
-        (Entry::Directory { .. }, _) => Finding::ok(format!("`{path}` is this user's alone")),
+        (Entry::Directory { .. }, Reached::Over(target)) => Finding::warn(
+            format!("the home `{path}` is reached over a link and lies in `{target}`"),
+            look,
+        ),
+        (Entry::Directory { .. }, Reached::Directly) => {
+            Finding::ok(format!("`{path}` is this user's alone"))
+        }
     }
 }
 

@@ -79,7 +79,7 @@ pub(super) fn machine(
         variables: known
             .map(|registry| variables(context, registry))
             .unwrap_or_default(),
-        litter: litter(context, known),
+        litter: litter(context),
     }
 }
 
@@ -132,6 +132,12 @@ fn gone(registry: &Registry) -> Vec<Utf8PathBuf> {
 }
 
 fn variables(context: &Context, registry: &Registry) -> Vec<(String, String)> {
+    // Inside a worker, whoever asks, its own home is no stranger's.
+    let is_ours = |name: &str| {
+        let value = context.variables.raw(name).map(Path::new);
+        let mut homes = registry.profiles.iter().map(|profile| &profile.home);
+        value.is_some_and(|value| homes.any(|home| value.starts_with(home)))
+    };
     let found: BTreeMap<String, String> = registry
         .profiles
         .iter()
@@ -139,14 +145,15 @@ fn variables(context: &Context, registry: &Registry) -> Vec<(String, String)> {
         .filter(|found| found.scope == OverrideScope::Environment)
         .filter_map(|found| {
             let name = found.source.strip_prefix("environment: ")?;
-            Some((name.to_owned(), found.effect.to_owned()))
+            (!is_ours(name)).then(|| (name.to_owned(), found.effect.to_owned()))
         })
         .collect();
     found.into_iter().collect()
 }
 
-/// Directories in which our temporary files are made.
-fn littered(context: &Context, registry: Option<&Registry>) -> Vec<Utf8PathBuf> {
+/// Directories of our own in which our temporary files are made. Homes are left out: what lies there may be the
+/// provider's.
+fn littered(context: &Context) -> Vec<Utf8PathBuf> {
     let roots = &context.roots;
     let mut folders = vec![
         roots.state.clone(),
@@ -155,14 +162,12 @@ fn littered(context: &Context, registry: Option<&Registry>) -> Vec<Utf8PathBuf> 
     ];
     folders.extend(roots.config.parent().map(Utf8Path::to_owned));
     folders.extend(directories(&roots.state));
-    let homes = registry.into_iter().flat_map(|registry| &registry.profiles);
-    folders.extend(homes.map(|profile| profile.home.clone()));
     folders
 }
 
 /// What killed commands left, with its age in seconds.
-pub(super) fn litter(context: &Context, registry: Option<&Registry>) -> Vec<(Utf8PathBuf, u64)> {
-    let mut found: Vec<(Utf8PathBuf, u64)> = littered(context, registry)
+pub(super) fn litter(context: &Context) -> Vec<(Utf8PathBuf, u64)> {
+    let mut found: Vec<(Utf8PathBuf, u64)> = littered(context)
         .iter()
         .flat_map(|folder| replace::litter(folder.as_std_path(), &context.clock))
         .filter_map(|(path, age)| Some((Utf8PathBuf::from_path_buf(path).ok()?, age)))

@@ -6,7 +6,9 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use camino::{Utf8Path, Utf8PathBuf};
 
 use super::look::entry;
-use super::profile::{CredentialFacts, CredentialFile, HomeFacts, LoginFacts, ProfileFacts};
+use super::profile::{
+    CredentialFacts, CredentialFile, HomeFacts, LoginFacts, ProfileFacts, Reached,
+};
 use crate::choose::routeability::{Look, report_on};
 use crate::contract::lease::{Lease, Verdict};
 use crate::env::Context;
@@ -105,10 +107,14 @@ fn damage(context: &Context, look: &Look, profile: &Profile) -> Option<Error> {
 }
 
 fn home_facts(home: &Utf8Path) -> HomeFacts {
-    let real = home.canonicalize_utf8().ok();
+    let is_link = fs::symlink_metadata(home).is_ok_and(|found| found.is_symlink());
     HomeFacts {
         entry: entry(home),
-        leads_to: real.filter(|real| real != home),
+        reached: match home.canonicalize_utf8() {
+            Ok(real) if is_link => Reached::Link(real),
+            Ok(real) if real != home => Reached::Over(real),
+            Ok(_) | Err(_) => Reached::Directly,
+        },
         kind: filesystem::kind(home.as_std_path()),
     }
 }

@@ -59,10 +59,21 @@ pub(super) struct ProfileFacts {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct HomeFacts {
     pub(super) entry: Entry,
-    /// Where it leads, when its path goes over a link.
-    pub(super) leads_to: Option<Utf8PathBuf>,
+    /// How its path leads to it.
+    pub(super) reached: Reached,
     /// The kind of file system, where it is worth a word.
     pub(super) kind: Option<&'static str>,
+}
+
+/// How a path leads to a home.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Reached {
+    /// Without a link.
+    Directly,
+    /// Over a link further up, to here.
+    Over(Utf8PathBuf),
+    /// It is a link itself, to here.
+    Link(Utf8PathBuf),
 }
 
 /// What was seen of a credential file, not what it says.

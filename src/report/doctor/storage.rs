@@ -113,17 +113,19 @@ fn permissions(folders: &[Folder]) -> Finding {
                 format!("ls -ld {path} && df {path}"),
             )),
             // Others may read no token there, but names, tasks and paths; or put files of their own in.
-            Entry::Directory { mode, .. } if mode & 0o022 != 0 => Some(Finding::fail(
+            Entry::Directory { mode, .. } if mode & 0o002 != 0 => Some(Finding::fail(
                 format!(
                     "others may write in the {name} root `{}` ({mode:o})",
                     folder.path
                 ),
                 format!("chmod 700 {path}"),
             )),
-            Entry::Directory { mode, .. } if mode & 0o077 != 0 && name != "config" => {
+            Entry::Directory { mode, .. }
+                if mode & 0o020 != 0 || (mode & 0o077 != 0 && name != "config") =>
+            {
                 Some(Finding::warn(
                     format!(
-                        "others may look into the {name} root `{}` ({mode:o})",
+                        "others may enter the {name} root `{}` ({mode:o})",
                         folder.path
                     ),
                     format!("chmod 700 {path}"),
@@ -256,7 +258,8 @@ mod tests {
         type Change = fn(&mut Folder);
         let cases: &[(usize, Change, &str, Level)] = &[
             (1, |f| f.entry = directory(0o750), "permissions", Warn),
-            (0, |f| f.entry = directory(0o775), "permissions", Fail),
+            (0, |f| f.entry = directory(0o775), "permissions", Warn),
+            (0, |f| f.entry = directory(0o777), "permissions", Fail),
             (
                 1,
                 |f| f.entry = Entry::Unusable("is a file".into()),

@@ -5,6 +5,7 @@ use crate::contract::lease::Verdict;
 use crate::contract::profile::OverrideScope;
 use crate::contract::unleased::UnleasedRole;
 use crate::error::code;
+use crate::report::doctor::profile::Reached;
 use crate::report::doctor::storage::Entry;
 use crate::report::refresh_lock::Shape;
 
@@ -24,14 +25,20 @@ pub(super) const CASES: &[Case] = &[
     (
         "home",
         Fail,
-        |f| f.home.leads_to = Some("/elsewhere".into()),
+        |f| f.home.reached = Reached::Link("/elsewhere".into()),
         "ls -ld /h/codex-1",
     ),
     (
         "home",
         Fail,
-        |f| f.home.entry = directory(0o770),
+        |f| f.home.entry = directory(0o702),
         "chmod 700 /h/codex-1",
+    ),
+    (
+        "home",
+        Warn,
+        |f| f.home.reached = Reached::Over("/elsewhere".into()),
+        "ls -ld /h/codex-1",
     ),
     (
         "home",

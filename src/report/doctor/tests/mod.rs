@@ -6,7 +6,9 @@ mod login;
 use camino::Utf8PathBuf;
 use jiff::{SignedDuration, Timestamp};
 
-use super::profile::{CredentialFacts, CredentialFile, HomeFacts, LoginFacts, ProfileFacts};
+use super::profile::{
+    CredentialFacts, CredentialFile, HomeFacts, LoginFacts, ProfileFacts, Reached,
+};
 use super::storage::Entry;
 use super::{checks, profile_checks};
 use crate::contract::doctor::Level::{self, Fail, Ok as Good, Warn};
@@ -96,7 +98,7 @@ fn facts() -> ProfileFacts {
         login_command: "log in".to_owned(),
         home: HomeFacts {
             entry: directory(0o700),
-            leads_to: None,
+            reached: Reached::Directly,
             kind: None,
         },
         not_ready: None,
