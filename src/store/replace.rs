@@ -106,6 +106,14 @@ pub fn sync_directory(path: &Path) -> Result<()> {
         .map_err(|error| Error::io("sync the directory", path, &error))
 }
 
+/// Removes what [`litter`] finds in `directory`.
+pub fn sweep(directory: &Path, clock: &crate::clock::Clock) {
+    for (path, _) in litter(directory, clock) {
+        // Someone else may have swept it first.
+        drop(fs::remove_file(path));
+    }
+}
+
 /// Temporary files in `directory` that are older than an hour, so that their writers are gone, each with its
 /// age in seconds; sorted.
 pub fn litter(directory: &Path, clock: &crate::clock::Clock) -> Vec<(std::path::PathBuf, u64)> {

@@ -7,4 +7,5 @@ pub(crate) mod living;
 pub(crate) mod page;
 pub(crate) mod ran;
 pub(crate) mod sandbox;
+pub(crate) mod waiter;
 pub(crate) mod world;

@@ -1,5 +1,6 @@
 //! `agent-fleet lease …`.
 
+mod choose;
 mod watch;
 
 use std::collections::BTreeMap;
@@ -7,10 +8,10 @@ use std::path::PathBuf;
 
 use clap::Subcommand;
 
-use super::choose::Terms;
 use super::{App, Outcome};
 use crate::choose::apply::{self, Purpose, Request};
 use crate::choose::candidate::Asked;
+use crate::choose::queue;
 use crate::contract::lease::{LeaseList, LeaseReleased};
 use crate::contract::selection::DecisionReason;
 use crate::error::Result;
@@ -32,7 +33,7 @@ enum LeaseCommand {
     /// Reserve a named profile for a task
     Acquire(AcquireArguments),
     /// Choose the best profile of a pool and reserve it for a task
-    Choose(Terms),
+    Choose(choose::ChooseArguments),
     /// Show every lease and whether its holder lives
     List(ListArguments),
     /// Reserve the profile that holds a task's conversation, to resume it in another process
@@ -92,7 +93,7 @@ struct ReleaseArguments {
 pub(super) fn run(app: &App, arguments: LeaseArguments) -> Result<Outcome> {
     match arguments.command {
         LeaseCommand::Acquire(arguments) => acquire(app, arguments),
-        LeaseCommand::Choose(terms) => reserve(app, &terms.request()),
+        LeaseCommand::Choose(arguments) => choose::run(app, arguments),
         LeaseCommand::Recover(arguments) => recover(app, &arguments),
         LeaseCommand::List(ListArguments {}) => list(app),
         LeaseCommand::Release(arguments) => release(app, &arguments),
@@ -147,6 +148,7 @@ fn listing(app: &App) -> Result<LeaseList> {
         .unwrap_or_default();
     Ok(LeaseList {
         leases: listing.leases,
+        waiting: queue::list(&app.context)?,
         damaged: listing.damaged,
         unleased,
     })

@@ -31,6 +31,15 @@ impl Watched for LeaseList {
             let name = format!("{} {}", one.profile, one.pid);
             Row::new("unleased", name, one, &[])
         });
-        leases.chain(damaged).chain(unleased).collect()
+        // A process waits for one slot at a time.
+        let waiting = self
+            .waiting
+            .iter()
+            .map(|one| Row::new("waiting", one.pid.to_string(), one, &[]));
+        leases
+            .chain(waiting)
+            .chain(damaged)
+            .chain(unleased)
+            .collect()
     }
 }
