@@ -70,7 +70,7 @@ fn the_first_five_lines_say_who_is_free_and_blocked_what_runs_and_what_to_type()
     assert!(status["generated_at"].is_string());
     assert_eq!(
         status["summary"],
-        serde_json::json!({"free": 1, "full": 1, "blocked": 2, "disabled": 0, "live_leases": 1, "unleased": 0, "warnings": 0})
+        serde_json::json!({"free": 1, "full": 1, "blocked": 2, "disabled": 0, "live_leases": 1, "waiting": 0, "unleased": 0, "warnings": 0})
     );
     for (profile, state, reason) in [
         ("free", "free", "fresh"),

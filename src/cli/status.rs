@@ -45,6 +45,11 @@ impl Watched for Status {
                 &["expires_at"],
             )
         });
+        // A process waits for one slot at a time.
+        let waiting = self
+            .waiting
+            .iter()
+            .map(|one| Row::new("waiting", one.pid.to_string(), one, &[]));
         let damaged = self
             .damaged
             .iter()
@@ -59,6 +64,7 @@ impl Watched for Status {
         });
         profiles
             .chain(leases)
+            .chain(waiting)
             .chain(damaged)
             .chain(unleased)
             .chain(warnings)

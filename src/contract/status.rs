@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::lease::{DamagedLease, Lease};
+use super::lease::{DamagedLease, Lease, Waiting};
 use super::unleased::Unleased;
 use crate::id::{PoolId, ProfileId, ProviderKind};
 
@@ -26,6 +26,9 @@ pub struct Status {
     pub profiles: Vec<StatusRow>,
     /// Leases, sorted by task; without a registry those of every profile.
     pub leases: Vec<Lease>,
+    /// Commands that wait for an account, in turn.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub waiting: Vec<Waiting>,
     /// Lease records that cannot be read.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub damaged: Vec<DamagedLease>,
@@ -48,6 +51,8 @@ pub struct Summary {
     pub disabled: u32,
     /// Leases that hold a slot.
     pub live_leases: u32,
+    /// Commands that wait for an account.
+    pub waiting: u32,
     /// Provider processes without a lease.
     pub unleased: u32,
     /// Warnings.

@@ -55,7 +55,7 @@ impl Human for LeaseReleased {
 }
 
 /// Who waits, below the leases; nothing where nobody does.
-fn waiting(page: Page, waiting: &[Waiting], now: Timestamp) -> Page {
+pub(super) fn waiting(page: Page, waiting: &[Waiting], now: Timestamp) -> Page {
     if waiting.is_empty() {
         return page;
     }

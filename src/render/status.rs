@@ -23,8 +23,9 @@ impl Human for Status {
         if !self.profiles.is_empty() {
             page = page.gap().below(&profiles(&self.profiles, now));
         }
-        if !self.leases.is_empty() || !self.damaged.is_empty() {
+        if !self.leases.is_empty() || !self.waiting.is_empty() || !self.damaged.is_empty() {
             page = page.gap().below(&lease::table(&self.leases, now));
+            page = lease::waiting(page, &self.waiting, now);
             page = lease::damaged(page, &self.damaged);
         }
         if !self.unleased.is_empty() {
@@ -120,6 +121,10 @@ fn leases(status: &Status) -> String {
                 text = format!("{text}, {}", paint(Role::Warning, &told));
             }
         }
+    }
+    match status.waiting.len() {
+        0 => {}
+        some => text = format!("{text}, {some} waiting"),
     }
     match status.unleased.len() {
         0 => text,

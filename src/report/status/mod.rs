@@ -14,8 +14,9 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::{inhabitants, refresh_lock};
+use crate::choose::queue;
 use crate::choose::routeability::{Look, Report, report_on};
-use crate::contract::lease::{DamagedLease, Lease, Verdict};
+use crate::contract::lease::{DamagedLease, Lease, Verdict, Waiting};
 use crate::contract::status::{RowState, Status, StatusRow, Summary, Warning};
 use crate::contract::unleased::Unleased;
 use crate::env::Context;
@@ -44,6 +45,7 @@ struct Held {
 struct Parts {
     profiles: Vec<StatusRow>,
     leases: Vec<Lease>,
+    waiting: Vec<Waiting>,
     damaged: Vec<DamagedLease>,
     unleased: Vec<Unleased>,
     warnings: Vec<Warning>,
@@ -57,6 +59,10 @@ pub fn status(context: &Context, pool: Option<&PoolId>) -> Result<Status> {
     let held = held(context).unwrap_or_else(|error| {
         parts.warnings.push(warning::of_error(None, &error));
         Held::default()
+    });
+    parts.waiting = queue::list(context).unwrap_or_else(|error| {
+        parts.warnings.push(warning::of_error(None, &error));
+        Vec::new()
     });
     parts.damaged = held.listing.damaged;
     parts.leases = held.listing.leases;
@@ -79,6 +85,9 @@ pub fn status(context: &Context, pool: Option<&PoolId>) -> Result<Status> {
     parts
         .leases
         .retain(|lease| pool.is_none() || is_asked(lease));
+    parts
+        .waiting
+        .retain(|one| pool.is_none_or(|pool| one.pool == *pool));
     let now = context.clock.now();
     let seen = Seen {
         rows: &parts.profiles,
@@ -109,12 +118,14 @@ fn put_together(now: Timestamp, pool: Option<&PoolId>, parts: Parts) -> Status {
             blocked: of(RowState::Blocked),
             disabled: of(RowState::Disabled),
             live_leases: count(live.count()),
+            waiting: count(parts.waiting.len()),
             unleased: count(parts.unleased.len()),
             warnings: count(parts.warnings.len()),
         },
         next: next::next(&parts.profiles, &parts.warnings),
         profiles: parts.profiles,
         leases: parts.leases,
+        waiting: parts.waiting,
         damaged: parts.damaged,
         unleased: parts.unleased,
         warnings: parts.warnings,
