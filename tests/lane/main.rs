@@ -12,6 +12,7 @@ mod gate;
 mod hooks;
 mod identity;
 mod lab;
+mod limits;
 mod overlay;
 mod provisioning;
 #[path = "../support/ran.rs"]
@@ -22,5 +23,6 @@ mod telling;
 mod terminal;
 mod turns;
 mod wait;
+mod windows;
 mod worker;
 mod world;

@@ -281,8 +281,10 @@ fn cooldown(facts: &ProfileFacts) -> Finding {
         None => Finding::ok("no limit holds it back"),
         Some(cooldown) => Finding::warn(
             format!(
-                "rests until {} after a limit ({})",
-                cooldown.until, cooldown.reason
+                "rests until {}{} after a limit ({})",
+                cooldown.until,
+                if cooldown.guessed { ", a guess," } else { "" },
+                cooldown.reason
             ),
             format!("agent-fleet profile cooldown-clear {}", facts.profile.id),
         )

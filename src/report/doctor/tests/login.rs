@@ -160,6 +160,7 @@ pub(super) const CASES: &[Case] = &[
                 reason: "quota".into(),
                 until: ago(-1),
                 since: ago(1),
+                guessed: false,
             });
         },
         "agent-fleet profile cooldown-clear codex-1",
@@ -186,6 +187,7 @@ pub(super) const CASES: &[Case] = &[
                 source: "builtin".into(),
                 windows: Vec::new(),
                 overage_enabled: Some(true),
+                spend: None,
             });
         },
         "agent-fleet profile status codex-1",

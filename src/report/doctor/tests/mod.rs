@@ -68,6 +68,8 @@ fn quota() -> Quota {
         source: None,
         next_poll_at: None,
         windows: Vec::new(),
+        overage_enabled: None,
+        overage_spend: None,
     }
 }
 
