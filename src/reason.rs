@@ -100,6 +100,8 @@ pub const FRESH: &str = "fresh";
 pub const PRESUMED: &str = "presumed";
 /// No reading at all.
 pub const UNMEASURED: &str = "unmeasured";
+/// The subscription is used up, and the account and its profile say that more is paid for.
+pub const OVERAGE: &str = "overage";
 /// A reading that the next choice renews.
 pub const STALE: &str = "stale";
 /// Nobody ever measured the account.
@@ -136,6 +138,7 @@ reasons! {
         FRESH Fine "its reading is young" "";
         STALE Time "its reading has aged; the next choice renews it by the way" "agent-fleet quota refresh ID";
         PRESUMED Time "its reading could not be renewed and cannot have become worse; it ranks after every fresh one" "agent-fleet quota refresh ID";
+        OVERAGE Fine "it is at its reserve, but more is paid for: the account has overage on and the profile allows it; it ranks last" "";
         UNMEASURED Person "it has no reading and `settings.unmeasured` lets it be chosen last" "agent-fleet quota refresh ID";
     }
     Refused {
@@ -171,6 +174,7 @@ reasons! {
         STALE Time "it is too old to route by" "agent-fleet quota refresh ID";
         PRESUMED Time "it could not be renewed and cannot have become worse" "agent-fleet quota refresh ID";
         UNMEASURED Time "there is none for this account" "agent-fleet quota refresh ID";
+        OVERAGE Fine "the subscription is used up, and what is used now is paid for" "";
         NEVER_MEASURED Time "nobody has measured the account yet" "agent-fleet quota refresh ID";
         AGED Time "it is older than `settings.quota_fresh_seconds`" "agent-fleet quota refresh ID";
         RESET Time "a window has reset since; it counts as full until it is measured once" "agent-fleet quota refresh ID";

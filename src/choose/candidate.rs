@@ -2,6 +2,7 @@
 
 use jiff::Timestamp;
 
+use super::overage::pays;
 use crate::error::{Code, Error, Result, code};
 use crate::id::{PoolId, ProfileId, ProviderKind};
 use crate::quota::headroom::{Status, Worth};
@@ -115,6 +116,8 @@ pub enum Basis {
     Presumed(String),
     /// No reading at all.
     Unmeasured,
+    /// Nothing left of the subscription; the account pays for more, which its profile allows.
+    Overage,
 }
 
 impl Basis {
@@ -124,6 +127,7 @@ impl Basis {
             Self::Fresh => reason::FRESH,
             Self::Presumed(_) => reason::PRESUMED,
             Self::Unmeasured => reason::UNMEASURED,
+            Self::Overage => reason::OVERAGE,
         }
     }
 
@@ -133,6 +137,7 @@ impl Basis {
             Self::Fresh => None,
             Self::Presumed(reason) => Some(reason),
             Self::Unmeasured => Some(reason::UNMEASURED.to_owned()),
+            Self::Overage => Some(reason::OVERAGE.to_owned()),
         }
     }
 }
@@ -241,6 +246,11 @@ fn quota(facts: &Facts<'_>, asked: &Asked, settings: &Settings, now: Timestamp) 
                 headroom: Some(headroom),
                 basis,
             }
+        } else if pays(facts.profile, facts.state) {
+            Eligibility::Eligible {
+                headroom: Some(headroom),
+                basis: Basis::Overage,
+            }
         } else {
             Eligibility::Refused {
                 code: code::QUOTA_RESERVE,
@@ -328,11 +338,11 @@ pub(super) mod tests {
         }
     }
 
-    fn now() -> Timestamp {
+    pub(in crate::choose) fn now() -> Timestamp {
         "2026-01-01T00:00:00Z".parse().unwrap()
     }
 
-    fn decide(
+    pub(in crate::choose) fn decide(
         change: impl FnOnce(&mut Profile, &mut ProfileState),
         worth: &Worth,
         settings: &Settings,

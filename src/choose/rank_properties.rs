@@ -153,6 +153,7 @@ proptest! {
             Basis::Fresh => 0,
             Basis::Presumed(_) => 1,
             Basis::Unmeasured => 2,
+            Basis::Overage => 3,
         };
         let in_order = ranked.is_sorted_by_key(class);
         prop_assert!(in_order);

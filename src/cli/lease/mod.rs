@@ -19,6 +19,8 @@ use crate::error::Result;
 use crate::id::{PoolId, ProfileId, Task};
 use crate::lease::{Force, LeaseStore as _};
 use crate::quota::model::Model;
+use crate::report::inhabitants;
+use crate::snapshot;
 use crate::worker::conversation;
 
 #[derive(Debug, clap::Args)]
@@ -117,7 +119,7 @@ fn reserve(app: &App, request: &Request) -> Result<Outcome> {
 }
 
 fn acquire(app: &App, arguments: AcquireArguments) -> Result<Outcome> {
-    let registry = crate::snapshot::registry::load(&app.context)?;
+    let registry = snapshot::registry::load(&app.context)?;
     let mut asked = Asked::explicit(&registry, &arguments.profile, arguments.pool)?;
     asked.model = arguments.model;
     let reason = DecisionReason::Explicit;
@@ -133,7 +135,7 @@ fn acquire(app: &App, arguments: AcquireArguments) -> Result<Outcome> {
 }
 
 fn recover(app: &App, arguments: &RecoverArguments) -> Result<Outcome> {
-    let registry = crate::snapshot::registry::load(&app.context)?;
+    let registry = snapshot::registry::load(&app.context)?;
     let store = app.store()?;
     let recorded = conversation::recorded(&app.context, &registry, &arguments.task)?;
     let request = recorded.recovery(&app.context, &store, &arguments.workspace)?;
@@ -146,10 +148,15 @@ fn list(app: &App) -> Result<Outcome> {
 
 fn listing(app: &App) -> Result<LeaseList> {
     let listing = app.store()?.list()?;
+    // Leases are told without a registry too; the homes are known only with one.
+    let unleased = snapshot::registry::load(&app.context)
+        .map(|registry| inhabitants::all(&registry, &listing.leases))
+        .unwrap_or_default();
     Ok(LeaseList {
         leases: listing.leases,
         waiting: queue::list(&app.context)?,
         damaged: listing.damaged,
+        unleased,
     })
 }
 
