@@ -10,7 +10,7 @@ use crate::env::Context;
 use crate::error::{Error, Result, code};
 use crate::id::ProviderKind;
 use crate::identity::anchor;
-use crate::identity::proof::{self, Standing};
+use crate::identity::{proof, refusal};
 use crate::identity::{
     self,
     conflict::{Conflict, Overlap},
@@ -92,17 +92,24 @@ impl Accounts {
         now: Timestamp,
     ) -> Known {
         let id = profile.id.as_str();
-        let state = self
+        let mut state = self
             .snapshot
             .states
             .get(id)
             .cloned()
             .unwrap_or_else(|| ProfileState::new(&profile.id));
+        let ended = state.login_expires_at.is_some_and(|at| at <= now);
+        if (ended || state.auth_broken.is_some())
+            && let Some(look) = proof::replaced(context, profile, &state)
+        {
+            // The person logged in again: whether that login works is asked as of any new one.
+            state.auth_broken = None;
+            state.login_expires_at = look.login.login_expires_at;
+            state.proof = None;
+        }
         let obstacle = match (self.snapshot.damaged.get(id), self.overlaps.get(id)) {
             (Some(damage), _) => Some(damage.clone().into()),
-            (None, _) if state.auth_broken.is_some() => {
-                Some(broken(context, registry, profile, &state))
-            }
+            (None, _) if state.auth_broken.is_some() => Some(refusal::broken(profile)),
             (None, _) if state.proof.is_none() => unproven(context, registry, profile, &state),
             (None, Some(overlap)) => Some(conflict(registry, profile, overlap)),
             (None, None) => state
@@ -185,24 +192,6 @@ fn unproven(
     proof::check(context, profile, settings, state)
         .refusal(profile)
         .map(Error::from)
-}
-
-/// A login that the server refused, unless another one took its place since: that one has only to be proved.
-fn broken(
-    context: &Context,
-    registry: &Registry,
-    profile: &Profile,
-    state: &ProfileState,
-) -> Error {
-    let error = proof::broken(profile);
-    let changed = registry
-        .provider(profile.provider)
-        .is_ok_and(|settings| proof::check(context, profile, settings, state) == Standing::Renew);
-    if changed {
-        error.hint(format!("agent-fleet profile verify {}", profile.id))
-    } else {
-        error
-    }
 }
 
 /// Time does not mend a failed payment: the block stays until a person lifts it.

@@ -5,4 +5,5 @@ pub mod conflict;
 pub mod credential;
 pub mod fingerprint;
 pub mod proof;
+pub mod refusal;
 pub mod verify;

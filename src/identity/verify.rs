@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::anchor;
 use super::conflict::{self, Conflict};
-use super::proof::{self, Standing};
+use super::proof::{self, Standing, Unproven};
+use super::refusal;
 use crate::clock::Deadline;
 use crate::contract::identity::Verification;
 use crate::env::Context;
@@ -23,6 +24,17 @@ pub struct Verdict {
     pub row: Verification,
     /// Why it is not verified.
     pub refusal: Option<Error>,
+    /// Nobody could be asked, because the access token has expired: only the provider's CLI can renew it.
+    pub needs_refresh: bool,
+}
+
+impl Verdict {
+    /// Makes it a refusal for this reason.
+    pub fn refuse(&mut self, error: Error) {
+        self.row.verified = false;
+        error.code.name.clone_into(&mut self.row.reason);
+        self.refusal = Some(error);
+    }
 }
 
 const IDENTITY: Want = Want {
@@ -73,8 +85,8 @@ pub fn verify(
         let proved: Vec<_> = registry
             .of(kind)
             .filter_map(|profile| {
-                let state = snapshot.states.get(profile.id.as_str())?;
-                Some((profile.id.as_str(), &state.proof.as_ref()?.fingerprint))
+                let id = profile.id.as_str();
+                Some((id, snapshot.states.get(id)?.fingerprint()?))
             })
             .collect();
         conflicts.extend(conflict::find(&proved, &anchors));
@@ -122,7 +134,7 @@ fn verdict(
         (Some(damage), _, _) => Some(damage.clone().into()),
         (None, Standing::Proven(_), Some(conflict)) => Some(conflict.into()),
         (None, Standing::Proven(_), None) => {
-            state.auth_broken.as_ref().map(|_| proof::broken(profile))
+            state.auth_broken.as_ref().map(|_| refusal::broken(profile))
         }
         (None, Standing::Renew | Standing::Unproven(_) | Standing::Quarantined(_), _) => {
             standing.refusal(profile).map(Error::from)
@@ -140,7 +152,7 @@ fn verdict(
         (Some(_), _, _) => standing.word(),
     };
     let refusal = refusal.map(|error| match (&standing, asked) {
-        (Standing::Renew, Some("unauthorized")) => proof::broken(profile),
+        (Standing::Renew, Some("unauthorized")) => refusal::broken(profile),
         (Standing::Renew, Some(word)) => Error {
             message: format!("{} ({word})", error.message),
             ..error
@@ -158,6 +170,7 @@ fn verdict(
             identity_source: proof.map(|proof| proof.source.clone()),
             verified_at: proof.map(|proof| proof.at),
         },
+        needs_refresh: refusal.is_some() && asked == Some(Unproven::TokenExpired.word()),
         refusal,
     })
 }

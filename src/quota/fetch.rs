@@ -357,7 +357,7 @@ impl<'a> Fetch<'a> {
                 Some(error) => {
                     // An external reader may mean an expired token, which is no broken login.
                     if *error == FetchError::Unauthorized && !self.is_external() {
-                        merge::auth_broken(state, "unauthorized", now);
+                        merge::refused(state, digest, now);
                     }
                     Ok(Outcome::Failed(poll::reason(error)))
                 }

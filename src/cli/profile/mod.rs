@@ -52,7 +52,7 @@ enum Verb {
     /// End a drain
     Undrain(Which),
     /// Prove whose login is in the home, by asking the provider once
-    Verify(OneOrAll),
+    Verify(verify::VerifyArguments),
 }
 
 #[derive(Debug, clap::Args)]

@@ -11,12 +11,14 @@ pub(crate) mod login;
 pub mod options;
 pub mod overlay;
 pub mod overrides;
+mod refresh_lock;
 pub(crate) mod usage;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use camino::Utf8Path;
+use camino::{Utf8Path, Utf8PathBuf};
+use jiff::Timestamp;
 
 use super::http::Client;
 use super::{
@@ -104,6 +106,14 @@ impl Provider for Claude {
             ),
             None => command.to_owned(),
         }
+    }
+
+    fn refresh_arguments(&self) -> &'static [&'static str] {
+        &["auth", "status"]
+    }
+
+    fn refreshing(&self, home: &Utf8Path, now: Timestamp) -> Option<Utf8PathBuf> {
+        refresh_lock::held(home, now)
     }
 
     fn parse_login(&self, bytes: &[u8]) -> Result<Login, LoginError> {

@@ -19,7 +19,8 @@ mod server;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use camino::Utf8Path;
+use camino::{Utf8Path, Utf8PathBuf};
+use jiff::Timestamp;
 
 use self::server::Server;
 use super::{
@@ -74,10 +75,22 @@ impl Provider for Scripted {
     }
 
     fn renew_command(&self, home: Option<&Utf8Path>) -> String {
+        let command = format!("agent-fleet {VERB} -- {}", grammar::STATUS);
         match home {
-            Some(home) => self.login_command(home),
-            None => self.login_command(Utf8Path::new(self.default_home())),
+            Some(home) => format!(
+                "env {HOME_VARIABLE}={} {command}",
+                shell::quote(home.as_str())
+            ),
+            None => command,
         }
+    }
+
+    fn refresh_arguments(&self) -> &'static [&'static str] {
+        &[VERB, "--", grammar::STATUS]
+    }
+
+    fn refreshing(&self, _: &Utf8Path, _: Timestamp) -> Option<Utf8PathBuf> {
+        None
     }
 
     fn parse_login(&self, bytes: &[u8]) -> Result<Login, LoginError> {
