@@ -10,11 +10,11 @@ use crate::env::Context;
 use crate::error::{Error, Result, code};
 use crate::id::ProviderKind;
 use crate::identity::anchor;
-use crate::identity::{proof, refusal};
 use crate::identity::{
     self,
     conflict::{Conflict, Overlap},
 };
+use crate::identity::{proof, refusal};
 use crate::provider::Want;
 use crate::quota::headroom::{self, Question, Status, Worth};
 use crate::quota::poll;

@@ -406,6 +406,9 @@ mod tests {
         assert!(!other(&state, "new"), "the new one was refused as well");
         assert!(other(&state, "newer"));
         assert!(!is_another(&login(LoginKind::Blank, "newer"), &state));
-        assert!(other(&ProfileState::named("claude-1"), "any"), "nobody knows which was refused");
+        assert!(
+            other(&ProfileState::named("claude-1"), "any"),
+            "nobody knows which was refused"
+        );
     }
 }

@@ -144,7 +144,11 @@ mod tests {
         };
         let unproven = Standing::Unproven;
         let login = format!("env CLAUDE_CONFIG_DIR={home} claude auth login");
-        for ended in [Unproven::NoLogin, Unproven::LoggedOut, Unproven::LoginExpired] {
+        for ended in [
+            Unproven::NoLogin,
+            Unproven::LoggedOut,
+            Unproven::LoginExpired,
+        ] {
             assert_eq!(hint(unproven(ended), home), login);
         }
         assert_eq!(broken(&profile(home)).hint, Some(login));

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::anchor;
-use super::conflict::{self, Conflict};
+use super::conflict::{self, Anchors, Conflict, Overlap};
 use super::proof::{self, Standing, Unproven};
 use super::refusal;
 use crate::clock::Deadline;
@@ -14,6 +14,7 @@ use crate::id::ProviderKind;
 use crate::provider::Want;
 use crate::quota::refresh::{Ask, Asker, Outcome, Outcomes, Target, refresh};
 use crate::registry::schema::{Profile, Registry};
+use crate::snapshot::durable::Damage;
 use crate::snapshot::profile::ProfileState;
 use crate::snapshot::provider::{self, Snapshot};
 
@@ -82,14 +83,7 @@ pub fn verify(
     for kind in kinds {
         let snapshot = provider::load(context, kind)?;
         let anchors = anchor::look(context, registry.provider(kind)?, &snapshot)?.anchors;
-        let proved: Vec<_> = registry
-            .of(kind)
-            .filter_map(|profile| {
-                let id = profile.id.as_str();
-                Some((id, snapshot.states.get(id)?.fingerprint()?))
-            })
-            .collect();
-        conflicts.extend(conflict::find(&proved, &anchors));
+        conflicts.extend(overlaps(registry, kind, &snapshot, &anchors));
         known.insert(kind, snapshot);
     }
     profiles
@@ -110,6 +104,43 @@ pub fn verify(
         .collect()
 }
 
+/// Why a profile is not verified, by what is known of it.
+pub(super) fn in_the_way(
+    profile: &Profile,
+    state: &ProfileState,
+    damage: Option<&Damage>,
+    standing: &Standing,
+    conflict: Option<Conflict>,
+) -> Option<Error> {
+    match (damage, standing, conflict) {
+        (Some(damage), _, _) => Some(damage.clone().into()),
+        (None, Standing::Proven(_), Some(conflict)) => Some(conflict.into()),
+        (None, Standing::Proven(_), None) => {
+            state.auth_broken.as_ref().map(|_| refusal::broken(profile))
+        }
+        (None, Standing::Renew | Standing::Unproven(_) | Standing::Quarantined(_), _) => {
+            standing.refusal(profile).map(Error::from)
+        }
+    }
+}
+
+/// Who shares whose account among the profiles of a provider, as proved last or else as pinned.
+pub(super) fn overlaps(
+    registry: &Registry,
+    kind: ProviderKind,
+    snapshot: &Snapshot,
+    anchors: &Anchors,
+) -> BTreeMap<String, Overlap> {
+    let accounts: Vec<_> = registry
+        .of(kind)
+        .filter_map(|profile| {
+            let id = profile.id.as_str();
+            Some((id, snapshot.states.get(id)?.fingerprint()?))
+        })
+        .collect();
+    conflict::find(&accounts, anchors)
+}
+
 fn verdict(
     context: &Context,
     registry: &Registry,
@@ -126,20 +157,8 @@ fn verdict(
         registry.provider(profile.provider)?,
         state,
     );
-    let refusal = match (
-        snapshot.damaged.get(profile.id.as_str()),
-        &standing,
-        conflict,
-    ) {
-        (Some(damage), _, _) => Some(damage.clone().into()),
-        (None, Standing::Proven(_), Some(conflict)) => Some(conflict.into()),
-        (None, Standing::Proven(_), None) => {
-            state.auth_broken.as_ref().map(|_| refusal::broken(profile))
-        }
-        (None, Standing::Renew | Standing::Unproven(_) | Standing::Quarantined(_), _) => {
-            standing.refusal(profile).map(Error::from)
-        }
-    };
+    let damage = snapshot.damaged.get(profile.id.as_str());
+    let refusal = in_the_way(profile, state, damage, &standing, conflict);
     let key = Target::Profile(profile).key();
     let asked = match outcomes.get(&key) {
         Some(Outcome::Left(word) | Outcome::Failed(word)) => Some(*word),

@@ -302,6 +302,9 @@ pub trait Provider: Sync + std::fmt::Debug {
     /// The provider's own command by which a person logs in to this home.
     fn login_command(&self, home: &Utf8Path) -> String;
 
+    /// The same for the base CLI; `None` is the CLI's own default home, whose name on macOS must not be spelt out.
+    fn base_login_command(&self, home: Option<&Utf8Path>) -> String;
+
     /// What a person types so that a login whose access token ran out can be asked about again.
     /// `None` is the CLI's own default home, whose name on macOS must not be spelt out.
     fn renew_command(&self, home: Option<&Utf8Path>) -> String;

@@ -5,7 +5,7 @@
 //! nobody, and the profile says so. A login that changed while it was asked about proves nothing.
 
 use camino::Utf8Path;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use super::external::{self, Subject};
 use super::headroom::{self, Question, Status};
@@ -31,7 +31,9 @@ use crate::store::lock::{Locks, Mode, Name};
 /// The reason word of an expired access token.
 pub(super) const TOKEN_EXPIRED: &str = "token_expired";
 /// The reason word of files that contradict the server about whose login they hold.
-const HINT_DISAGREES: &str = "hint_disagrees";
+pub(crate) const HINT_DISAGREES: &str = "hint_disagrees";
+/// How long a contradiction is left alone: a login that is half-way in needs no longer.
+const SETTLING: SignedDuration = SignedDuration::from_secs(10);
 
 /// A fetch that is to be made, if it is needed.
 #[derive(Debug)]
@@ -114,6 +116,17 @@ impl<'a> Fetch<'a> {
 
     fn provider(&self) -> ProviderKind {
         self.settings.kind
+    }
+
+    /// Where the CLI keeps its own settings: beside its default home, within any other.
+    fn settings_home(&self) -> &Utf8Path {
+        let person = &self.context.roots.home;
+        let default = person.join(services::of(self.provider()).default_home());
+        if self.name == BASE && self.home == default {
+            person
+        } else {
+            self.home
+        }
     }
 
     fn is_external(&self) -> bool {
@@ -297,8 +310,11 @@ impl<'a> Fetch<'a> {
         let now = self.context.clock.now();
         let hints = look
             .as_ref()
-            .filter(|_| !self.is_external() && self.name != BASE)
-            .map(|look| account::hints(self.provider(), self.home, look.text.expose().as_bytes()))
+            .filter(|_| !self.is_external())
+            .map(|look| {
+                let settings = self.settings_home();
+                account::hints(self.provider(), settings, look.text.expose().as_bytes())
+            })
             .unwrap_or_default();
         let look = look.as_deref();
         provider::update(self.context, self.provider(), self.deadline, |snapshot| {
@@ -321,6 +337,7 @@ impl<'a> Fetch<'a> {
                 if contradicted && may_be(state, &fingerprint) {
                     state.proof = None;
                     state.poll.reason = Some(HINT_DISAGREES.to_owned());
+                    state.poll.next_at = now.checked_add(SETTLING).ok();
                     return Ok(Outcome::Failed(HINT_DISAGREES));
                 }
                 let proof = Proof {

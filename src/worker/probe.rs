@@ -127,7 +127,11 @@ fn program(context: &Context, registry: &Registry, profile: &Profile) -> Result<
     }
     Ok(Program {
         path: binary.into_std_path_buf(),
-        arguments: provider.refresh_arguments().iter().map(OsString::from).collect(),
+        arguments: provider
+            .refresh_arguments()
+            .iter()
+            .map(OsString::from)
+            .collect(),
         environment,
         directory: Some(profile.home.clone().into_std_path_buf()),
         input: Vec::new(),
@@ -162,8 +166,11 @@ fn refresh(
     ));
     let failed = |error: std::io::Error| {
         let path = program.path.display();
-        Error::new(code::PROVIDER_MISSING, format!("cannot start `{path}`: {error}"))
-            .hint(format!("ls -l {}", shell::quote(&path.to_string())))
+        Error::new(
+            code::PROVIDER_MISSING,
+            format!("cannot start `{path}`: {error}"),
+        )
+        .hint(format!("ls -l {}", shell::quote(&path.to_string())))
     };
     let start = || Apart::start(program);
     let started = match &granted.witness {
@@ -209,7 +216,9 @@ fn others_are_done(
     let mut told = false;
     while let Some(lock) = provider.refreshing(&profile.home, context.clock.now()) {
         if !told {
-            note(&format!("agent-fleet: another process refreshes the login: `{lock}` is held"));
+            note(&format!(
+                "agent-fleet: another process refreshes the login: `{lock}` is held"
+            ));
             told = true;
         }
         if !deadline.pause(POLL) {

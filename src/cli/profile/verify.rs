@@ -36,7 +36,9 @@ pub(super) fn run(app: &App, arguments: &VerifyArguments) -> Result<Outcome> {
     let verdicts = if arguments.probe {
         let patience = Duration::from_secs(arguments.patience);
         let store = app.store()?;
-        probe::verify(context, &registry, &store, &profiles, patience, &|line| app.note(line))?
+        probe::verify(context, &registry, &store, &profiles, patience, &|line| {
+            app.note(line)
+        })?
     } else {
         let deadline = context.clock.deadline(ROUTINE);
         verify(context, &registry, &profiles, &deadline)?

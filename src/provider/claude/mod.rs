@@ -95,6 +95,13 @@ impl Provider for Claude {
         )
     }
 
+    fn base_login_command(&self, home: Option<&Utf8Path>) -> String {
+        match home {
+            Some(home) => self.login_command(home),
+            None => "claude auth login".to_owned(),
+        }
+    }
+
     /// Claude refreshes a token that ran out before it answers (run with 2.1.332).
     fn renew_command(&self, home: Option<&Utf8Path>) -> String {
         let command = "claude auth status";

@@ -42,7 +42,10 @@ mod tests {
         std::fs::create_dir(&home).unwrap();
         let now = || Clock::real().now();
         assert_eq!(held(&home, now()), None);
-        for lock in [home.join(".oauth_refresh.lock"), home.with_file_name("home.lock")] {
+        for lock in [
+            home.join(".oauth_refresh.lock"),
+            home.with_file_name("home.lock"),
+        ] {
             std::fs::create_dir(&lock).unwrap();
             assert_eq!(held(&home, now()), Some(lock.clone()));
             assert_eq!(held(&home, Clock::moved("+62").now()), None, "{lock}");

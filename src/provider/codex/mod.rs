@@ -88,6 +88,13 @@ impl Provider for Codex {
         )
     }
 
+    fn base_login_command(&self, home: Option<&Utf8Path>) -> String {
+        match home {
+            Some(home) => self.login_command(home),
+            None => "codex login --device-auth".to_owned(),
+        }
+    }
+
     /// Without a request the server only refreshes a token that ran out, and ends (run with 0.171).
     fn renew_command(&self, home: Option<&Utf8Path>) -> String {
         let command = "codex app-server < /dev/null";

@@ -74,6 +74,10 @@ impl Provider for Scripted {
         )
     }
 
+    fn base_login_command(&self, home: Option<&Utf8Path>) -> String {
+        self.login_command(home.unwrap_or(Utf8Path::new(DEFAULT_HOME)))
+    }
+
     fn renew_command(&self, home: Option<&Utf8Path>) -> String {
         let command = format!("agent-fleet {VERB} -- {}", grammar::STATUS);
         match home {
