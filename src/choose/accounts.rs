@@ -10,11 +10,12 @@ use crate::env::Context;
 use crate::error::{Error, Result, code};
 use crate::id::ProviderKind;
 use crate::identity::anchor;
+use crate::identity::proof::{self, Standing};
+use crate::identity::refusal;
 use crate::identity::{
     self,
     conflict::{Conflict, Overlap},
 };
-use crate::identity::{proof, refusal};
 use crate::provider::Want;
 use crate::quota::headroom::{self, Question, Status, Worth};
 use crate::quota::poll;
@@ -107,18 +108,19 @@ impl Accounts {
             state.login_expires_at = look.login.login_expires_at;
             state.proof = None;
         }
+        let worth = headroom::worth(&state, &question(registry, profile, &state, now));
         let obstacle = match (self.snapshot.damaged.get(id), self.overlaps.get(id)) {
             (Some(damage), _) => Some(damage.clone().into()),
             (None, _) if state.auth_broken.is_some() => Some(refusal::broken(profile)),
-            (None, _) if state.proof.is_none() => unproven(context, registry, profile, &state),
+            (None, _) if state.proof.is_none() => unproven(context, registry, profile, &state, now),
             (None, Some(overlap)) => Some(conflict(registry, profile, overlap)),
-            (None, None) => state
-                .durable
-                .billing_block
-                .as_ref()
-                .map(|_| unpaid(profile)),
+            (None, None) if state.durable.billing_block.is_some() => Some(unpaid(profile)),
+            // A reading that nobody could renew may be so because nobody could be asked with that login.
+            (None, None) if worth.status != Status::Fresh => {
+                unaskable(context, registry, profile, &state)
+            }
+            (None, None) => None,
         };
-        let worth = headroom::worth(&state, &question(registry, profile, &state, now));
         Known {
             next_poll: poll::next_at(&state.poll, now),
             state,
@@ -184,14 +186,42 @@ fn unproven(
     registry: &Registry,
     profile: &Profile,
     state: &ProfileState,
+    now: Timestamp,
 ) -> Option<Error> {
     let settings = match registry.provider(profile.provider) {
         Ok(settings) => settings,
         Err(missing) => return Some(missing.into()),
     };
-    proof::check(context, profile, settings, state)
-        .refusal(profile)
-        .map(Error::from)
+    let standing = proof::check(context, profile, settings, state);
+    // Who only has to be asked is asked when nothing else stands in the way: that is then what is told.
+    if standing == Standing::Renew && is_resting(state, now) {
+        return None;
+    }
+    standing.refusal(profile).map(Error::from)
+}
+
+/// Whether the profile takes no work whoever it is.
+fn is_resting(state: &ProfileState, now: Timestamp) -> bool {
+    let durable = &state.durable;
+    let cooldowns = [&state.cooldown, &durable.cooldown];
+    let cooling = cooldowns.into_iter().flatten();
+    durable.drain.is_some()
+        || durable.billing_block.is_some()
+        || cooling.into_iter().any(|cooldown| cooldown.until > now)
+}
+
+/// Why a proved login cannot be shown to the server any more, where that is so.
+fn unaskable(
+    context: &Context,
+    registry: &Registry,
+    profile: &Profile,
+    state: &ProfileState,
+) -> Option<Error> {
+    let settings = registry.provider(profile.provider).ok()?;
+    match proof::check(context, profile, settings, state) {
+        standing @ Standing::Unproven(_) => standing.refusal(profile).map(Error::from),
+        Standing::Proven(_) | Standing::Renew | Standing::Quarantined(_) => None,
+    }
 }
 
 /// Time does not mend a failed payment: the block stays until a person lifts it.
