@@ -392,9 +392,11 @@ mod tests {
 
     #[test]
     fn only_a_login_that_was_not_refused_yet_is_another() {
-        let login = |kind, digest| match read(kind, digest, AHEAD) {
-            Seen::Read(look) => look.login,
-            other => panic!("{other:?}"),
+        let login = |kind, digest| {
+            let Seen::Read(look) = read(kind, digest, AHEAD) else {
+                panic!("not read");
+            };
+            look.login
         };
         let other = |state: &ProfileState, digest| {
             is_another(&login(LoginKind::Subscription, digest), state)

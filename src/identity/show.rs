@@ -2,6 +2,7 @@
 
 use super::anchor;
 use super::conflict::{AnchorIdentity, Conflict, Overlap};
+use super::fingerprint::Fingerprint;
 use super::proof::{self, Standing};
 use super::verify::{in_the_way, overlaps};
 use crate::contract::identity as shown;
@@ -118,9 +119,7 @@ fn told_anchor(configured: &Anchor, anchor: &AnchorIdentity) -> shown::Anchor {
     shown::Anchor {
         state: state.to_owned(),
         reason: reason.map(str::to_owned),
-        components: fingerprint
-            .map(|account| account.components())
-            .unwrap_or_default(),
+        components: fingerprint.map(Fingerprint::components).unwrap_or_default(),
         fingerprint: fingerprint.map(|account| account.whole.clone()),
         path,
     }

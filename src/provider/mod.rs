@@ -313,6 +313,9 @@ pub trait Provider: Sync + std::fmt::Debug {
     /// ends by itself; without input, and whoever reads its output.
     fn refresh_arguments(&self) -> &'static [&'static str];
 
+    /// How often the CLI may have to be started so before it does refresh.
+    fn refresh_starts(&self) -> u32;
+
     /// The file or directory by which another process says that it is refreshing the login of this home now.
     fn refreshing(&self, home: &Utf8Path, now: Timestamp) -> Option<Utf8PathBuf>;
 

@@ -150,7 +150,7 @@ fn refresh(
     let Some(before) = expired(context, profile) else {
         return Ok(());
     };
-    if !others_are_done(context, profile, &deadline, note)? {
+    if !others_are_done(context, profile, &deadline, note) {
         return Err(being_refreshed(context, profile));
     }
     match expired(context, profile) {
@@ -164,13 +164,27 @@ fn refresh(
         profile.id,
         deadline.left().as_secs()
     ));
+    for start in 0..provider::of(kind).refresh_starts() {
+        if start > 0 && deadline.passed() {
+            break;
+        }
+        run(program, granted, profile, &deadline)?;
+        match expired(context, profile) {
+            Some(now) if now.login.digest == before.login.digest => {}
+            // What it is now is told by whoever proves it.
+            Some(_) | None => return Ok(()),
+        }
+    }
+    Err(unrefreshed(profile))
+}
+
+/// Starts the CLI once, with the probe's witness, and waits for its end.
+fn run(program: &Program, granted: &Granted, profile: &Profile, deadline: &Deadline) -> Result<()> {
     let failed = |error: std::io::Error| {
         let path = program.path.display();
-        Error::new(
-            code::PROVIDER_MISSING,
-            format!("cannot start `{path}`: {error}"),
-        )
-        .hint(format!("ls -l {}", shell::quote(&path.to_string())))
+        let message = format!("cannot start `{path}`: {error}");
+        Error::new(code::PROVIDER_MISSING, message)
+            .hint(format!("ls -l {}", shell::quote(&path.to_string())))
     };
     let start = || Apart::start(program);
     let started = match &granted.witness {
@@ -178,13 +192,10 @@ fn refresh(
         None => start(),
     };
     let mut running = started.map_err(failed)?;
-    if !running.ended(&deadline).map_err(failed)? {
-        return Err(slow(profile, running.pid()));
-    }
-    match expired(context, profile) {
-        Some(now) if now.login.digest == before.login.digest => Err(unrefreshed(profile)),
-        // What it is now is told by whoever proves it.
-        Some(_) | None => Ok(()),
+    if running.ended(deadline).map_err(failed)? {
+        Ok(())
+    } else {
+        Err(slow(profile, running.pid()))
     }
 }
 
@@ -211,7 +222,7 @@ fn others_are_done(
     profile: &Profile,
     deadline: &Deadline,
     note: &dyn Fn(&str),
-) -> Result<bool> {
+) -> bool {
     let provider = provider::of(profile.provider);
     let mut told = false;
     while let Some(lock) = provider.refreshing(&profile.home, context.clock.now()) {
@@ -222,10 +233,10 @@ fn others_are_done(
             told = true;
         }
         if !deadline.pause(POLL) {
-            return Ok(false);
+            return false;
         }
     }
-    Ok(true)
+    true
 }
 
 fn being_refreshed(context: &Context, profile: &Profile) -> Error {

@@ -37,7 +37,7 @@ pub(super) fn run(app: &App, arguments: &VerifyArguments) -> Result<Outcome> {
         let patience = Duration::from_secs(arguments.patience);
         let store = app.store()?;
         probe::verify(context, &registry, &store, &profiles, patience, &|line| {
-            app.note(line)
+            app.note(line);
         })?
     } else {
         let deadline = context.clock.deadline(ROUTINE);

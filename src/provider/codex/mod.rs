@@ -113,6 +113,10 @@ impl Provider for Codex {
         &["app-server"]
     }
 
+    fn refresh_starts(&self) -> u32 {
+        1
+    }
+
     /// Codex has a lock of its own, which the kernel releases.
     fn refreshing(&self, _: &Utf8Path, _: Timestamp) -> Option<Utf8PathBuf> {
         None

@@ -93,6 +93,10 @@ impl Provider for Scripted {
         &[VERB, "--", grammar::STATUS]
     }
 
+    fn refresh_starts(&self) -> u32 {
+        1
+    }
+
     fn refreshing(&self, _: &Utf8Path, _: Timestamp) -> Option<Utf8PathBuf> {
         None
     }
