@@ -21,6 +21,7 @@ mod first_contract;
 mod formats;
 mod generated;
 mod hooks;
+mod identity;
 mod launch;
 mod lease_process;
 mod lease_store;

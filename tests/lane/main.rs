@@ -6,6 +6,8 @@
 
 #![expect(clippy::panic, reason = "helpers of tests fail by panicking")]
 
+mod accounts;
+mod anchors;
 mod binary;
 mod cli;
 mod gate;
@@ -13,10 +15,12 @@ mod hooks;
 mod identity;
 mod lab;
 mod overlay;
+mod people;
 mod provisioning;
 #[path = "../support/ran.rs"]
 mod ran;
 mod readers;
+mod renewal;
 mod sessions;
 mod terminal;
 mod turns;
