@@ -24,7 +24,7 @@ use crate::identity::refusal;
 use crate::identity::verify::{self, Verdict};
 use crate::lease::holder::Holder;
 use crate::lease::{Granted, LeaseStore};
-use crate::provider::{self, Conversation, LaunchFacts};
+use crate::provider::{self, Conversation, LaunchFacts, LoginKind};
 use crate::registry::binary;
 use crate::registry::schema::{Profile, Registry};
 use crate::snapshot;
@@ -203,7 +203,9 @@ fn run(program: &Program, granted: &Granted, profile: &Profile, deadline: &Deadl
 fn expired(context: &Context, profile: &Profile) -> Option<Box<Look>> {
     match credential::look(profile.provider, &profile.home, None, context.clock) {
         Seen::Read(look)
-            if look.login.refreshable && !is_usable(&look.login, context.clock.now()) =>
+            if look.login.kind == LoginKind::Subscription
+                && look.login.refreshable
+                && !is_usable(&look.login, context.clock.now()) =>
         {
             Some(look)
         }
