@@ -103,10 +103,9 @@ impl Accounts {
         if (ended || state.auth_broken.is_some())
             && let Some(look) = proof::replaced(context, profile, &state)
         {
-            // The person logged in again: whether that login works is asked as of any new one.
+            // The person logged in again: whether that login works is asked when it is wanted, as of any new one.
             state.auth_broken = None;
             state.login_expires_at = look.login.login_expires_at;
-            state.proof = None;
         }
         let worth = headroom::worth(&state, &question(registry, profile, &state, now));
         let obstacle = match (self.snapshot.damaged.get(id), self.overlaps.get(id)) {
