@@ -5,6 +5,7 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::profile::AuthOverride;
 use crate::id::{ProfileId, ProviderKind};
 
 /// The answer of `profile verify`.
@@ -155,8 +156,9 @@ pub struct AuthStatus {
     /// When the whole login ends, where the file says so.
     #[schemars(with = "Option<String>", extend("format" = "date-time"))]
     pub login_expires_at: Option<Timestamp>,
-    /// Everything in the home and on the machine that would replace the login: file and key.
-    pub auth_overrides: Vec<String>,
+    /// What would replace the login: in the home, in any project of the provider, on the machine, and in the
+    /// environment of this command.
+    pub auth_overrides: Vec<AuthOverride>,
     /// The command that settles what is in the way.
     pub hint: Option<String>,
 }

@@ -7,12 +7,12 @@ use super::proof::Unproven;
 use super::refusal;
 use crate::contract::identity::AuthStatus;
 use crate::env::Context;
-use crate::provider::{self, Login, LoginKind};
-use crate::registry::schema::Profile;
+use crate::provider::{self, Login, LoginKind, overrides};
+use crate::registry::schema::{Profile, Registry};
 use crate::sys::shell;
 
 /// Looks at a profile's credential file, and for everything that would replace the login in it.
-pub fn status(context: &Context, profile: &Profile) -> AuthStatus {
+pub fn status(context: &Context, registry: &Registry, profile: &Profile) -> AuthStatus {
     let provider = provider::of(profile.provider);
     let seen = look(context, profile);
     let now = context.clock.now();
@@ -22,17 +22,15 @@ pub fn status(context: &Context, profile: &Profile) -> AuthStatus {
             None
         }
     };
-    let overrides = provider.overrides(&profile.home, &profile.home);
+    let overrides = overrides::found(context, registry, profile, None);
+    let refusing = overrides.iter().find(|found| found.refuses());
     let word = word(&seen, now);
     let file = profile.home.join(provider.credential_file());
-    let hint = match (word, overrides.first()) {
+    let hint = match (word, refusing.and_then(|found| found.file.as_ref())) {
         ("logged_out" | "expired", _) => Some(refusal::log_in(profile)),
         ("unknown", _) => Some(refusal::look_at(&file)),
         ("api_key", _) => Some(format!("agent-fleet profile status {}", profile.id)),
-        (_, Some(found)) => {
-            let file = shell::quote(found.file.as_str());
-            Some(format!("${{EDITOR:-vi}} {file}"))
-        }
+        (_, Some(file)) => Some(format!("${{EDITOR:-vi}} {}", shell::quote(file.as_str()))),
         (_, None) => None,
     };
     AuthStatus {
@@ -45,7 +43,7 @@ pub fn status(context: &Context, profile: &Profile) -> AuthStatus {
         access_expires_at: login.and_then(|login| login.access_expires_at),
         refreshable: login.is_some_and(|login| login.refreshable),
         login_expires_at: login.and_then(|login| login.login_expires_at),
-        auth_overrides: overrides.into_iter().map(|found| found.source).collect(),
+        auth_overrides: overrides.into_iter().map(Into::into).collect(),
         hint,
     }
 }

@@ -115,8 +115,11 @@ impl Human for AuthStatus {
             ("access token", ends(self.access_expires_at, now)),
             ("whole login", ends(self.login_expires_at, now)),
         ];
-        for source in &self.auth_overrides {
-            lines.push(("replaced by", paint(Role::Bad, &words::plain(source))));
+        for found in self.auth_overrides.iter().filter(|found| found.refuses) {
+            lines.push((
+                "replaced by",
+                paint(Role::Bad, &words::plain(&found.source)),
+            ));
         }
         let page = Page::new().fields(&lines);
         match &self.hint {
@@ -132,13 +135,15 @@ impl Human for AuthStatusList {
             .profiles
             .iter()
             .map(|row| {
-                let replaced = row.auth_overrides.first();
+                let replaced = row.auth_overrides.iter().find(|found| found.refuses);
                 vec![
                     paint(Role::Literal, row.profile.as_str()),
                     login(row),
                     ends(row.access_expires_at, now),
                     ends(row.login_expires_at, now),
-                    replaced.map_or_else(nothing, |source| paint(Role::Bad, &words::plain(source))),
+                    replaced.map_or_else(nothing, |found| {
+                        paint(Role::Bad, &words::plain(&found.source))
+                    }),
                 ]
             })
             .collect();

@@ -103,7 +103,8 @@ fn probe(
 fn program(context: &Context, registry: &Registry, profile: &Profile) -> Result<Program> {
     let provider = provider::of(profile.provider);
     home::readiness(context, registry, profile)?;
-    if let Some(found) = provider.overrides(&profile.home, &profile.home).first() {
+    let found = provider.overrides(&profile.home, &[&profile.home]);
+    if let Some(found) = found.into_iter().next() {
         return Err(overridden(profile, found));
     }
     let binary = binary::resolve(context, registry.provider(profile.provider)?)?;
@@ -113,6 +114,7 @@ fn program(context: &Context, registry: &Registry, profile: &Profile) -> Result<
         project: profile.home.clone(),
         conversation: Conversation::New { id: String::new() },
         binary: binary.clone(),
+        may_spend: false,
         program: home::program::path(context),
     };
     let mut environment = provider::environment::worker(

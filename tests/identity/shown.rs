@@ -174,7 +174,9 @@ fn auth_status_tells_what_the_credential_file_says_and_what_would_replace_it() {
     file["env"] = json!({"SCRIPTED_TOKEN": "foreign"});
     world.sandbox.write(&settings, file.to_string());
     let row = world.command(&["profile", "auth-status", "two"]);
-    let named = row["auth_overrides"][0].as_str().expect("a source");
+    let named = row["auth_overrides"][0]["source"]
+        .as_str()
+        .expect("a source");
     assert!(
         named.contains("settings.json") && named.contains("SCRIPTED_TOKEN"),
         "{named}"

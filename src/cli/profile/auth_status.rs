@@ -21,12 +21,12 @@ pub(super) fn run(app: &App, arguments: &AuthStatusArguments) -> Result<Outcome>
     let context = &app.context;
     let registry = snapshot::registry::load(context)?;
     if let Some(id) = &arguments.id {
-        return app.view(&status(context, registry.profile(id)?));
+        return app.view(&status(context, &registry, registry.profile(id)?));
     }
     let mut profiles: Vec<_> = registry
         .profiles
         .iter()
-        .map(|profile| status(context, profile))
+        .map(|profile| status(context, &registry, profile))
         .collect();
     profiles.sort_by(|one, other| one.profile.cmp(&other.profile));
     app.view(&AuthStatusList { profiles })
