@@ -27,6 +27,7 @@ mod generated;
 mod guard;
 mod hooks;
 mod http_client;
+mod identity;
 mod launch;
 mod lease_late;
 mod lease_process;

@@ -10,14 +10,14 @@ use crate::env::Context;
 use crate::error::{Error, Result, code};
 use crate::id::ProviderKind;
 use crate::identity::anchor;
-use crate::identity::credential::{self, Seen};
 use crate::identity::proof::{self, Standing};
+use crate::identity::refusal;
 use crate::identity::{
     self,
     conflict::{Conflict, Overlap},
 };
 use crate::provider::Want;
-use crate::quota::headroom::{self, Question, Worth};
+use crate::quota::headroom::{self, Question, Status, Worth};
 use crate::quota::model::Model;
 use crate::quota::refresh::{Ask, Asker, Target};
 use crate::registry::schema::{Profile, QuotaReader, Registry};
@@ -119,22 +119,27 @@ impl Accounts {
             .get(id)
             .cloned()
             .unwrap_or_else(|| ProfileState::new(&profile.id));
-        if state.auth_broken.is_some() && is_replaced(context, registry, profile, &state) {
-            // What was refused is gone. The login that took its place has only to be proved.
+        let ended = state.login_expires_at.is_some_and(|at| at <= now);
+        if (ended || state.auth_broken.is_some())
+            && let Some(look) = proof::replaced(context, profile, &state)
+        {
+            // The person logged in again: whether that login works is asked when it is wanted, as of any new one.
             state.auth_broken = None;
+            state.login_expires_at = look.login.login_expires_at;
         }
+        let worth = worth(registry, profile, &state, model, now);
         let obstacle = match (self.snapshot.damaged.get(id), self.overlaps.get(id)) {
             (Some(damage), _) => Some(damage.clone().into()),
-            (None, _) if state.auth_broken.is_some() => Some(broken(profile, &state)),
-            (None, _) if state.proof.is_none() => unproven(context, registry, profile, &state),
+            (None, _) if state.auth_broken.is_some() => Some(refusal::broken(profile)),
+            (None, _) if state.proof.is_none() => unproven(context, registry, profile, &state, now),
             (None, Some(overlap)) => Some(conflict(registry, profile, overlap)),
-            (None, None) => state
-                .durable
-                .billing_block
-                .as_ref()
-                .map(|_| unpaid(profile)),
+            (None, None) if state.durable.billing_block.is_some() => Some(unpaid(profile)),
+            // A reading that nobody could renew may be so because nobody could be asked with that login.
+            (None, None) if worth.status != Status::Fresh => {
+                unaskable(context, registry, profile, &state)
+            }
+            (None, None) => None,
         };
-        let worth = worth(registry, profile, &state, model, now);
         Known {
             state,
             obstacle,
@@ -186,52 +191,42 @@ fn unproven(
     registry: &Registry,
     profile: &Profile,
     state: &ProfileState,
+    now: Timestamp,
 ) -> Option<Error> {
     let settings = match registry.provider(profile.provider) {
         Ok(settings) => settings,
         Err(missing) => return Some(missing.into()),
     };
-    proof::check(context, profile, settings, state)
-        .refusal(profile)
-        .map(Error::from)
+    let standing = proof::check(context, profile, settings, state);
+    // Who only has to be asked is asked when nothing else stands in the way: that is then what is told.
+    if standing == Standing::Renew && is_resting(state, now) {
+        return None;
+    }
+    standing.refusal(profile).map(Error::from)
 }
 
-/// Whether the home holds another login than the one that was proved last, which the server can be asked
-/// about.
-fn is_replaced(
+/// Whether the profile takes no work whoever it is.
+fn is_resting(state: &ProfileState, now: Timestamp) -> bool {
+    let durable = &state.durable;
+    let cooldowns = [&state.cooldown, &durable.cooldown];
+    let cooling = cooldowns.into_iter().flatten();
+    durable.drain.is_some()
+        || durable.billing_block.is_some()
+        || cooling.into_iter().any(|cooldown| cooldown.until > now)
+}
+
+/// Why a proved login cannot be shown to the server any more, where that is so.
+fn unaskable(
     context: &Context,
     registry: &Registry,
     profile: &Profile,
     state: &ProfileState,
-) -> bool {
-    let changed = state.proof.is_some()
-        && registry.provider(profile.provider).is_ok_and(|settings| {
-            proof::check(context, profile, settings, state) == Standing::Renew
-        });
-    changed && !is_refused(context, profile, state)
-}
-
-/// Whether the login that is there now was refused as well when it was asked about: a worker's CLI renews a
-/// login that the server takes no longer, and is refused with the new one.
-fn is_refused(context: &Context, profile: &Profile, state: &ProfileState) -> bool {
-    if state.poll.reason.as_deref() != Some("unauthorized") {
-        return false;
+) -> Option<Error> {
+    let settings = registry.provider(profile.provider).ok()?;
+    match proof::check(context, profile, settings, state) {
+        standing @ Standing::Unproven(_) => standing.refusal(profile).map(Error::from),
+        Standing::Proven(_) | Standing::Renew | Standing::Quarantined(_) => None,
     }
-    match credential::look(profile.provider, &profile.home, None, context.clock) {
-        Seen::Read(look) => state.poll.digest.as_ref() == Some(&look.login.digest),
-        Seen::Missing | Seen::Linked | Seen::Unreadable | Seen::Unparsable | Seen::Unchanged => {
-            false
-        }
-    }
-}
-
-/// A login that the server refused. One that was never proved may have been replaced since: asking tells.
-fn broken(profile: &Profile, state: &ProfileState) -> Error {
-    let error = proof::broken(profile);
-    if state.proof.is_some() {
-        return error;
-    }
-    error.hint(format!("agent-fleet profile verify {}", profile.id))
 }
 
 /// Time does not mend a failed payment: the block stays until a person lifts it.

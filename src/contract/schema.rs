@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use super::doctor::Doctor;
 use super::document::{Contract, Version};
 use super::failure::Failure;
-use super::identity::VerificationList;
+use super::identity::{AuthStatus, AuthStatusList, ProfileIdentity, VerificationList};
 use super::launch::Validated;
 use super::lease::{LeaseList, LeaseReleased};
 use super::pool::PoolStatus;
@@ -51,10 +51,13 @@ const ANSWERS: &[(&str, Define)] = &[
     ("pool list", define::<PoolList>),
     ("pool status", define::<PoolStatus>),
     ("profile add", define::<Profile>),
+    ("profile auth-status", define::<AuthStatus>),
+    ("profile auth-status --all", define::<AuthStatusList>),
     ("profile cooldown-clear", define::<CooldownCleared>),
     ("profile disable", define::<Profile>),
     ("profile drain", define::<Drained>),
     ("profile enable", define::<Profile>),
+    ("profile identity show", define::<ProfileIdentity>),
     ("profile list", define::<ProfileList>),
     ("profile policy", define::<Profile>),
     ("profile provision", define::<Provisioned>),

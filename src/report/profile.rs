@@ -10,9 +10,9 @@ use crate::contract::lease::{Lease, Verdict};
 use crate::contract::profile::{Note, Overage, Profile as Shown, ProfileStatus};
 use crate::env::Context;
 use crate::error::Result;
-use crate::identity::credential::{self, Seen};
+use crate::identity::auth;
 use crate::lease::{LeaseStore, Occupancy};
-use crate::provider::{LoginKind, overrides};
+use crate::provider::overrides;
 use crate::quota::report::row;
 use crate::registry::schema::{Profile, Registry};
 use crate::snapshot::profile::ProfileState;
@@ -90,7 +90,7 @@ fn status(
     Ok(ProfileStatus {
         profile: Shown::from(profile),
         active_leases: slots.occupancy.live(&profile.id),
-        auth_status: auth_status(context, profile).to_owned(),
+        auth_status: auth::brief(context, profile).to_owned(),
         cooldown: cooldown(context, state),
         drain: state.durable.drain.as_ref().map(|note| Note {
             reason: note.reason.clone(),
@@ -115,29 +115,6 @@ fn status(
             .collect(),
         login_expires_at: state.login_expires_at,
     })
-}
-
-/// What the credential file alone says.
-fn auth_status(context: &Context, profile: &Profile) -> &'static str {
-    match credential::look(profile.provider, &profile.home, None, context.clock) {
-        Seen::Read(look) => match look.login.kind {
-            LoginKind::ApiKey => "api_key",
-            LoginKind::Blank => "logged_out",
-            LoginKind::Subscription => {
-                let expired = look
-                    .login
-                    .access_expires_at
-                    .is_some_and(|at| at <= context.clock.now());
-                match (expired, look.login.refreshable) {
-                    (false, _) => "logged_in",
-                    (true, true) => "refreshable",
-                    (true, false) => "logged_out",
-                }
-            }
-        },
-        Seen::Missing => "logged_out",
-        Seen::Linked | Seen::Unreadable | Seen::Unparsable | Seen::Unchanged => "unknown",
-    }
 }
 
 /// The cooldown that ends last.

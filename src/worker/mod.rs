@@ -10,6 +10,7 @@ pub mod here;
 pub mod hook;
 pub mod identity;
 pub mod launch;
+pub mod probe;
 pub mod receipt;
 pub mod sources;
 pub mod statusline;
