@@ -225,7 +225,8 @@ reasons! {
     Login {
         "logged_in" Fine "there is a login whose access token has not run out" "";
         "refreshable" Fine "the access token ran out; the next worker's CLI renews it" "";
-        "logged_out" Person "there is no login, or it cannot be renewed" "agent-fleet profile status ID";
+        "logged_out" Person "there is no login, or the provider's CLI emptied it" "agent-fleet profile auth-status ID";
+        "expired" Person "the login itself is over, not only its access token" "agent-fleet profile auth-status ID";
         "api_key" Person "there is an API key, which is paid per token" "agent-fleet profile status ID";
         "unknown" Person "the credential file could not be read" "agent-fleet profile verify ID";
     }

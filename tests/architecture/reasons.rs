@@ -16,13 +16,13 @@ const MODULES: &[&str] = &["choose", "identity", "quota", "report", "snapshot"];
 const FOREIGN: &[&str] = &["provider", "worker"];
 /// Functions whose text is reason words.
 const SPEAKERS: &[&str] = &[
-    "auth_status",
     "base",
     "degraded",
     "desktop_account",
     "reason",
     "reason_word",
     "renewal_block",
+    "subscription",
     "word",
 ];
 /// Constants of those modules that are no reasons: who took a reading, a window's name.
