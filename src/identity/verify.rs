@@ -125,7 +125,7 @@ pub(super) fn in_the_way(
 }
 
 /// Who shares whose account among the profiles of a provider, as proved last or else as pinned.
-pub(super) fn overlaps(
+pub fn overlaps(
     registry: &Registry,
     kind: ProviderKind,
     snapshot: &Snapshot,
