@@ -7,6 +7,7 @@
 )]
 
 mod architecture;
+mod cases;
 mod cli_contract;
 mod cli_demo;
 mod cli_lease;
@@ -20,6 +21,7 @@ mod docs;
 mod first_contract;
 mod formats;
 mod generated;
+mod homes;
 mod hooks;
 mod launch;
 mod lease_process;
