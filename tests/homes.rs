@@ -1,5 +1,6 @@
 //! Which home, user and login a worker gets, however its profile was written down and whoever starts it.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
@@ -169,4 +170,116 @@ fn a_provider_that_a_worker_starts_by_hand_is_on_the_workers_account() {
         ran.stderr
     );
     assert_eq!(world.requests("turn"), ["one ok", "one ok"]);
+}
+
+/// The whole environment that a worker's tools see, without what names the one lease.
+fn environment(ran: &Ran) -> BTreeMap<String, String> {
+    assert_eq!(ran.status, 0, "{}{}", ran.stdout, ran.stderr);
+    let pairs = ran.stdout.lines().filter_map(|line| line.split_once('='));
+    pairs
+        .filter(|(name, _)| !["AGENT_FLEET_GENERATION", "AGENT_FLEET_TASK_ID"].contains(name))
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .collect()
+}
+
+#[test]
+fn every_way_to_start_a_worker_gives_it_the_same_environment() {
+    let mut world = World::with(1);
+    for name in [
+        "SCRIPTED_HOME",
+        "SCRIPTED_TOKEN",
+        "ANTHROPIC_API_KEY",
+        "OPENAI_API_KEY",
+    ] {
+        world.sandbox.set(name, "synthetic");
+    }
+    world.sandbox.set("TOOLCHAIN_OF_MINE", "kept");
+    let project = text(&world.project).to_owned();
+    let at = ["--task", "t", "--workspace", &project];
+    let resume = [&["resume"], &at[..], &["--", "-p", "spawn env"]].concat();
+    let first = environment(&world.exec("t", "spawn env"));
+    assert_eq!(first["SCRIPTED_HOME"], text(&home(&world, "one")));
+    assert_eq!(first["TOOLCHAIN_OF_MINE"], "kept");
+    assert!(
+        !first.values().any(|value| value == "synthetic"),
+        "{first:?}"
+    );
+    let again = environment(&world.exec("t", "spawn env"));
+    assert_eq!(again, first, "a second start");
+    let resumed = environment(&world.sandbox.run(&resume));
+    assert_eq!(resumed, first, "a resume");
+    world.command(&[&["lease", "recover"], &at[..]].concat());
+    let recovered = environment(&world.sandbox.run(&resume));
+    assert_eq!(recovered, first, "a resume of a recovered lease");
+    world.command(&[&["lease", "choose", "--pool", POOL], &at[..]].concat());
+    let chosen = environment(&world.exec("t", "spawn env"));
+    assert_eq!(chosen, first, "a lease that was chosen before");
+    let mut run = world
+        .sandbox
+        .command(["run", POOL, "--", "-p", "spawn env"]);
+    let run = environment(&Ran::of(run.current_dir(&world.project)));
+    assert_eq!(run, first, "at a terminal");
+}
+
+/// Every file of a home with its bytes.
+fn files(directory: &Path, found: &mut BTreeMap<PathBuf, Vec<u8>>) {
+    for entry in std::fs::read_dir(directory).expect("a home") {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() {
+            files(&path, found);
+        } else {
+            found.insert(path.clone(), std::fs::read(&path).expect("a file"));
+        }
+    }
+}
+
+#[test]
+fn no_command_about_one_profile_changes_anything_in_anothers_home() {
+    let world = World::with(2);
+    let project = text(&world.project).to_owned();
+    let look = || {
+        let mut found = BTreeMap::new();
+        files(&home(&world, "two"), &mut found);
+        found
+    };
+    let before = look();
+    assert!(before.keys().any(|path| path.ends_with("login.json")));
+    let terms = ["--task", "t", "--workspace", &project, "--pool", POOL];
+    let lines: [&[&str]; 13] = [
+        &["profile", "provision", "one"],
+        &["profile", "verify", "one"],
+        &["quota", "refresh", "one"],
+        &["profile", "policy", "one", "--weight", "2"],
+        &["profile", "drain", "one", "--reason", "x"],
+        &["profile", "undrain", "one"],
+        &["profile", "cooldown-clear", "one"],
+        &[&["lease", "choose", "--profile", "one"], &terms[..]].concat(),
+        &[
+            &["exec", "--profile", "one"],
+            &terms[..],
+            &["--", "-p", "limit quota 60"],
+        ]
+        .concat(),
+        &["profile", "disable", "one"],
+        &["profile", "enable", "one"],
+        &["lease", "release", "--task", "t"],
+        &["profile", "remove", "one"],
+    ];
+    for line in lines {
+        let ran = world.sandbox.run(line);
+        let wanted = i32::from(line.first() == Some(&"exec"));
+        assert_eq!(ran.status, wanted, "{line:?}: {}", ran.stdout);
+        let after = look();
+        assert!(
+            after.keys().eq(before.keys()),
+            "{line:?}: {:?}",
+            after.keys()
+        );
+        let changed = |(path, bytes): &(&PathBuf, &Vec<u8>)| before.get(*path) != Some(*bytes);
+        let changed: Vec<_> = after.iter().filter(changed).map(|(path, _)| path).collect();
+        assert!(changed.is_empty(), "{line:?} wrote {changed:?}");
+    }
+    let list = world.command(&["profile", "list"]);
+    assert_eq!(list["profiles"].as_array().map(Vec::len), Some(1), "{list}");
+    assert_eq!(world.exec("u", "say on").stdout, "on\n");
 }
