@@ -237,9 +237,12 @@ fn files(directory: &Path, found: &mut BTreeMap<PathBuf, Vec<u8>>) {
 fn no_command_about_one_profile_changes_anything_in_anothers_home() {
     let world = World::with(2);
     let project = text(&world.project).to_owned();
+    let two = home(&world, "two");
+    // Whoever provisioned it along with the other would make it anew.
+    std::fs::remove_file(two.join("settings.json")).expect("it was provisioned");
     let look = || {
         let mut found = BTreeMap::new();
-        files(&home(&world, "two"), &mut found);
+        files(&two, &mut found);
         found
     };
     let before = look();
@@ -279,6 +282,7 @@ fn no_command_about_one_profile_changes_anything_in_anothers_home() {
         let changed: Vec<_> = after.iter().filter(changed).map(|(path, _)| path).collect();
         assert!(changed.is_empty(), "{line:?} wrote {changed:?}");
     }
+    world.command(&["profile", "provision", "two"]);
     let list = world.command(&["profile", "list"]);
     assert_eq!(list["profiles"].as_array().map(Vec::len), Some(1), "{list}");
     assert_eq!(world.exec("u", "say on").stdout, "on\n");

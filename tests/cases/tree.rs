@@ -149,22 +149,27 @@ pub(crate) fn function(root: &Path, path: &str) -> Option<(PathBuf, Range<usize>
     Some((file, range))
 }
 
-/// Where `impl Kind {` and `impl Something for Kind {` are.
+/// Where `impl Kind {`, `impl<'a> Kind<'a> {` and `impl Something for Kind {` are.
 fn implementations(text: &str, kind: &str) -> Vec<Range<usize>> {
-    let begins = |line: &str| {
-        let of = line
-            .strip_prefix("impl")
-            .and_then(|line| line.strip_suffix(" {"));
-        let named = of.and_then(|of| of.rsplit(' ').next());
-        named.is_some_and(|named| named.split('<').next() == Some(kind))
-    };
     let mut found: Vec<Range<usize>> = Vec::new();
     let mut from = 0;
+    let begins = |line: &str| implemented(line) == Some(kind);
     while let Some(range) = block(text, from..text.len(), 0, begins) {
         from = range.end;
         found.push(range);
     }
     found
+}
+
+/// The type whose implementation begins with this line.
+fn implemented(line: &str) -> Option<&str> {
+    let rest = line.strip_prefix("impl")?.strip_suffix(" {")?;
+    let rest = match rest.strip_prefix('<') {
+        Some(generic) => generic.split_once("> ")?.1,
+        None => rest.trim_start(),
+    };
+    let of = rest.rsplit(" for ").next()?;
+    of.split('<').next()
 }
 
 /// The first block within `range` whose first line begins at `column` and is the one that is looked for.
