@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use agent_fleet::contract::lease::{Lease, LeaseList, State, Verdict};
+use agent_fleet::contract::lease::{Lease, LeaseList, State, Verdict, Waiting};
 use agent_fleet::contract::profile::{Note, Profile, ProfileList, ProfileStatus, Routeability};
 use agent_fleet::contract::quota::{Quota, QuotaList, Window};
 use agent_fleet::contract::selection::{DecisionReason, Explanation, Identity, Selection};
@@ -131,8 +131,20 @@ fn explanation(id: &str, eligible: bool, reason: &str) -> Explanation {
     }
 }
 
+fn waiting(task: &str, profile: Option<&str>, attending: bool) -> Waiting {
+    Waiting {
+        task: task.parse().expect("a task"),
+        pool: "crew".parse().expect("an id"),
+        provider: None,
+        profile: profile.map(|id| id.parse().expect("an id")),
+        pid: 77,
+        since: earlier(4),
+        attending,
+    }
+}
+
 #[test]
-fn leases_are_a_table_with_a_total() {
+fn leases_are_a_table_with_a_total_and_below_it_who_waits() {
     let answer = LeaseList {
         leases: vec![
             lease(
@@ -144,6 +156,10 @@ fn leases_are_a_table_with_a_total() {
             lease("review", "claude-2", State::Reserved, Verdict::Reserved),
             lease("old", "claude-2", State::Running, Verdict::Orphaned),
             lease("gone", "claude-2", State::Running, Verdict::Dead),
+        ],
+        waiting: vec![
+            waiting("next", None, true),
+            waiting("stopped", Some("claude-2"), false),
         ],
         damaged: Vec::new(),
     };
@@ -157,11 +173,16 @@ old  claude-2  orphaned  pid 4242  2 min ago  /home/me/repo
 gone  claude-2  dead, reclaimed by the next choose  pid 4242  2 min ago  /home/me/repo
 
 4 leases: 2 running, 1 reserved, 1 dead
+
+TURN  WAITING TASK  POOL  ONLY  PROCESS  SINCE
+  1  next  crew  -  pid 77  4 min ago
+  2  stopped  crew  claude-2  pid 77, not looking  4 min ago
 "
     );
     assert_eq!(
         page(&LeaseList {
             leases: Vec::new(),
+            waiting: Vec::new(),
             damaged: Vec::new()
         }),
         "no leases\n"

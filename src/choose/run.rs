@@ -1,14 +1,20 @@
 //! The moves of one selection: hold the providers, look, ask, examine, grant.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
+use jiff::Timestamp;
 use serde_json::json;
 
 use super::accounts::{Key, key};
 use super::examine::{Examined, renewal, unrenewed};
-use super::explain;
+use super::explain::{self, Outcome};
+use super::pace;
+use super::patience::{Hope, hope};
+use super::queue::{self, Terms, Ticket, Waiter};
 use super::rank::Candidate;
 use super::survey::Survey;
+use super::turn;
 use crate::clock::Deadline;
 use crate::contract::lease::{Lease, Verdict};
 use crate::contract::selection::{DecisionReason, Selection};
@@ -18,6 +24,7 @@ use crate::id::{ProfileId, ProviderKind};
 use crate::lease::{self, Choice, Granted, LeaseStore, Occupancy};
 use crate::quota::refresh::{Ask, refresh};
 use crate::registry::schema::{Profile, Registry};
+use crate::snapshot::session;
 use crate::store::lock::{Guard, Locks, Mode, Name};
 
 use super::apply::Request;
@@ -36,6 +43,8 @@ pub(super) enum Step<'a> {
     Granted(Box<Granted>),
     /// The network must be asked first.
     Ask(Vec<Ask<'a>>),
+    /// The task gets none; whether waiting can help, where that was judged.
+    Refused(Error, Option<Hope>),
 }
 
 /// The state of one selection.
@@ -44,8 +53,14 @@ pub(super) struct Run<'a> {
     request: &'a Request,
     deadline: Deadline,
     registry: &'a Registry,
+    /// The place in the queue of a request that waits.
+    ticket: Option<&'a Ticket>,
+    /// Who comes before this request.
+    waiters: Vec<Waiter>,
+    /// Until when the task is not moved to another account.
+    paused: Option<Timestamp>,
     /// Profiles and anchors that were asked about already: once per selection.
-    fetched: BTreeSet<Key>,
+    pub(super) fetched: BTreeSet<Key>,
     /// Profiles whose proof was renewed because their login had changed.
     renewed: BTreeSet<ProfileId>,
     /// Profiles whose credential, home and project were looked at and found good.
@@ -60,27 +75,32 @@ impl<'a> Run<'a> {
         request: &'a Request,
         registry: &'a Registry,
         deadline: Deadline,
+        ticket: Option<&'a Ticket>,
+        fetched: BTreeSet<Key>,
     ) -> Self {
         Self {
             context,
             request,
             deadline,
             registry,
-            fetched: BTreeSet::new(),
+            ticket,
+            waiters: Vec::new(),
+            paused: None,
+            fetched,
             renewed: BTreeSet::new(),
             examined: BTreeSet::new(),
             rejected: BTreeMap::new(),
         }
     }
 
-    fn providers(&self) -> BTreeSet<ProviderKind> {
+    fn scope(&self) -> impl Iterator<Item = &'a Profile> {
         let asked = &self.request.asked;
-        let scope = self
-            .registry
-            .profiles
-            .iter()
-            .filter(|profile| super::candidate::is_asked(profile, asked));
-        scope.map(|profile| profile.provider).collect()
+        let profiles = self.registry.profiles.iter();
+        profiles.filter(|profile| super::candidate::is_asked(profile, asked))
+    }
+
+    fn providers(&self) -> BTreeSet<ProviderKind> {
+        self.scope().map(|profile| profile.provider).collect()
     }
 
     /// Takes each provider's lock shared, through its turnstile, so that maintenance gets its turn.
@@ -108,8 +128,28 @@ impl<'a> Run<'a> {
         })
     }
 
-    pub(super) fn survey(&self) -> Result<Survey<'a>> {
-        Survey::take(self.context, self.registry, self.request, &self.deadline)
+    /// Looks at everything, and at who comes first.
+    pub(super) fn survey(&mut self) -> Result<Survey<'a>> {
+        let pools = self.scope().flat_map(|profile| profile.pools.clone());
+        // One whose grant came to nothing waits again.
+        if let Some(ticket) = self.ticket {
+            ticket.attend()?;
+        }
+        self.waiters = queue::before(self.context, &pools.collect(), self.ticket)?;
+        let survey = Survey::take(self.context, self.registry, self.request, &self.deadline)?;
+        self.paused = self.pause(&survey);
+        Ok(survey)
+    }
+
+    fn pause(&self, survey: &Survey<'_>) -> Option<Timestamp> {
+        let resting = survey.paced();
+        if resting.len() < 2 {
+            return None;
+        }
+        // A mapping that cannot be read says nothing of where the task was; whoever needs it will say so.
+        let state = &self.context.roots.state;
+        let record = session::load(state, &self.request.task).ok().flatten()?;
+        pace::pause(Some(&record.session.profile), &resting)
     }
 
     /// What the survey wants from the network and has not been asked for yet.
@@ -151,6 +191,7 @@ impl<'a> Run<'a> {
         loop {
             let mut unexamined = None;
             let mut interrupted = false;
+            let mut hopes = None;
             let outcome = store.reserve(terms, &mut |occupancy| {
                 let stop = || {
                     Err(Error::internal(
@@ -161,23 +202,33 @@ impl<'a> Run<'a> {
                     interrupted = true;
                     return stop();
                 }
-                let ranked = survey.rank(asked, occupancy, &self.rejected);
-                let Some(best) = ranked.first() else {
+                let Some(best) = self.best(survey, occupancy) else {
+                    let outcomes = survey.outcomes(asked, occupancy, &self.rejected);
+                    hopes = Some(hope(&outcomes));
                     return Ok(self.nothing(survey, occupancy));
                 };
                 if !self.examined.contains(&best.profile) {
                     unexamined = Some(best.profile.clone());
                     return stop();
                 }
-                Ok(take(best))
+                if let Some(ticket) = self.ticket {
+                    ticket.served()?;
+                }
+                Ok(take(&best))
             });
             if interrupted {
                 return Ok(Step::Ask(wanted));
             }
             match unexamined {
                 None => {
-                    let granted = outcome.map_err(|error| self.refusal(survey, error))?;
-                    return Ok(Step::Granted(Box::new(granted)));
+                    return Ok(match outcome {
+                        Ok(granted) => Step::Granted(Box::new(granted)),
+                        Err(error) => {
+                            // A profile that filled up between the look and the grant empties again.
+                            let filled = (error.code == code::CAPACITY).then_some(Hope::Time);
+                            Step::Refused(self.refusal(survey, error), hopes.or(filled))
+                        }
+                    });
                 }
                 Some(profile) => {
                     if let Some(ask) = self.examine(survey, &profile)? {
@@ -213,6 +264,53 @@ impl<'a> Run<'a> {
         Ok(None)
     }
 
+    /// The best profile that those who come first leave for this request.
+    pub(super) fn best(&self, survey: &Survey<'_>, occupancy: &Occupancy) -> Option<Candidate> {
+        if self.paused.is_some() {
+            return None;
+        }
+        let left = self.left(survey, occupancy);
+        let ranked = survey.rank(&self.request.asked, &left, &self.rejected);
+        ranked.into_iter().next()
+    }
+
+    /// How profiles are used once all who come first have taken what they would take.
+    fn left<'o>(&self, survey: &Survey<'_>, occupancy: &'o Occupancy) -> Cow<'o, Occupancy> {
+        // One that was served meanwhile is a holder now.
+        let clock = &self.context.clock;
+        let still = self.waiters.iter();
+        let first: Vec<&Waiter> = still
+            .filter(|waiter| waiter.is_before(self.ticket, clock))
+            .collect();
+        let asked = &self.request.asked;
+        if first.is_empty() || survey.rank(asked, occupancy, &self.rejected).is_empty() {
+            return Cow::Borrowed(occupancy);
+        }
+        Cow::Owned(turn::after(
+            &first,
+            occupancy.clone(),
+            |waiter, occupancy| survey.best_of(&waiter.terms, occupancy),
+        ))
+    }
+
+    /// How many wait and come first, whatever for.
+    pub(super) fn ahead(&self) -> usize {
+        self.waiters.len()
+    }
+
+    /// By which terms this request waits.
+    pub(super) fn terms(&self, survey: &Survey<'_>) -> Terms {
+        let rejected = match self.paused {
+            Some(_) => survey.profiles().cloned().collect(),
+            None => self.rejected.keys().cloned().collect(),
+        };
+        Terms {
+            asked: self.request.asked.clone(),
+            trusted: survey.trusted.clone(),
+            rejected,
+        }
+    }
+
     fn nothing(&self, survey: &Survey<'_>, occupancy: &Occupancy) -> Choice {
         let full = survey.full(&self.request.asked, occupancy, &self.rejected);
         Choice::Nothing {
@@ -222,12 +320,14 @@ impl<'a> Run<'a> {
     }
 
     pub(super) fn refused(&self, survey: &Survey<'_>, occupancy: &Occupancy) -> Error {
-        let outcomes = survey.outcomes(&self.request.asked, occupancy, &self.rejected);
-        explain::refusal(
-            &outcomes,
-            &self.request.asked,
-            survey.workspace.path.as_str(),
-        )
+        let asked = &self.request.asked;
+        let outcomes = survey.outcomes(asked, occupancy, &self.rejected);
+        let free = outcomes.iter().any(Outcome::is_free);
+        match self.paused {
+            Some(until) if free => explain::paced(&outcomes, asked, survey.paced().keys(), until),
+            None if free => explain::outwaited(&outcomes, asked, self.ahead()),
+            _ => explain::refusal(&outcomes, asked, survey.workspace.path.as_str()),
+        }
     }
 
     fn refusal(&self, survey: &Survey<'_>, error: Error) -> Error {

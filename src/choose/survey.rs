@@ -12,6 +12,7 @@ use super::candidate::{
 };
 use super::examine::{Examined, examine};
 use super::explain::Outcome;
+use super::queue::Terms;
 use super::rank::{Candidate, rank, score};
 use crate::clock::Deadline;
 use crate::contract::selection::{Identity as Shown, Selection};
@@ -42,6 +43,8 @@ struct Entry<'a> {
 pub(super) struct Survey<'a> {
     /// Where the worker will work.
     pub(super) workspace: Workspace,
+    /// The providers that may work there.
+    pub(super) trusted: BTreeSet<ProviderKind>,
     registry: &'a Registry,
     entries: Vec<Entry<'a>>,
     /// Profiles of the same providers whose account is not known yet, and base logins to be proved.
@@ -91,6 +94,7 @@ impl<'a> Survey<'a> {
             .collect();
         Ok(Self {
             workspace,
+            trusted,
             registry,
             entries,
             unproved,
@@ -157,6 +161,43 @@ impl<'a> Survey<'a> {
             })
             .collect();
         rank(candidates, &self.registry.settings, self.now)
+    }
+
+    /// The profile that another request would take, among those that were looked at here.
+    pub(super) fn best_of(&self, terms: &Terms, occupancy: &Occupancy) -> Option<ProfileId> {
+        let settings = &self.registry.settings;
+        let found = self.entries.iter().filter_map(|entry| {
+            let profile = entry.profile;
+            if !is_asked(profile, &terms.asked) || terms.rejected.contains(&profile.id) {
+                return None;
+            }
+            let trusted = terms.trusted.contains(&profile.provider);
+            let facts = entry.known.facts(profile, trusted);
+            let eligibility = eligibility(&facts, &terms.asked, settings, self.now);
+            candidate(entry, eligibility, occupancy)
+        });
+        let ranked = rank(found.collect(), settings, self.now);
+        ranked.into_iter().next().map(|best| best.profile)
+    }
+
+    /// The profiles that rest from a limit per minute, and until when.
+    pub(super) fn paced(&self) -> BTreeMap<ProfileId, Timestamp> {
+        let rests = self.entries.iter().filter_map(|entry| {
+            let state = &entry.known.state;
+            let cooldowns = [&state.cooldown, &state.durable.cooldown];
+            let last = cooldowns
+                .into_iter()
+                .flatten()
+                .max_by_key(|one| one.until)?;
+            let paced = last.reason == "rate" && last.until > self.now;
+            paced.then(|| (entry.profile.id.clone(), last.until))
+        });
+        rests.collect()
+    }
+
+    /// Every profile that was looked at.
+    pub(super) fn profiles(&self) -> impl Iterator<Item = &ProfileId> {
+        self.entries.iter().map(|entry| &entry.profile.id)
     }
 
     /// One outcome per profile that was asked for, sorted by id.

@@ -9,6 +9,7 @@ pub mod directory;
 pub mod inplace;
 pub mod lock;
 pub mod maildir;
+pub mod presence;
 pub mod read;
 pub mod replace;
 pub mod seal;

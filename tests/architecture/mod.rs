@@ -65,7 +65,10 @@ const NARROW: &[(&str, &[&str], &str)] = &[
 const PURE: &[&str] = &[
     "choose::candidate",
     "choose::explain",
+    "choose::pace",
+    "choose::patience",
     "choose::rank",
+    "choose::turn",
     "identity::conflict",
     "lease::transition",
     "provider::*::environment",

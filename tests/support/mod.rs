@@ -6,4 +6,5 @@ pub(crate) mod leases;
 pub(crate) mod page;
 pub(crate) mod ran;
 pub(crate) mod sandbox;
+pub(crate) mod waiter;
 pub(crate) mod world;
