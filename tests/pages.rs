@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use agent_fleet::contract::lease::{Lease, LeaseList, State, Verdict, Waiting};
 use agent_fleet::contract::profile::{Note, Profile, ProfileList, ProfileStatus, Routeability};
-use agent_fleet::contract::quota::{Quota, QuotaList, Window};
+use agent_fleet::contract::quota::{Quota, QuotaList, Spend, Window};
 use agent_fleet::contract::selection::{DecisionReason, Explanation, Identity, Selection};
 use agent_fleet::id::ProviderKind;
 use agent_fleet::registry::schema::{Credential, SafetyPolicy};
@@ -104,7 +104,7 @@ fn quota(id: &str, status: &str, windows: Vec<Window>) -> Quota {
         fresh: status == "fresh",
         age_seconds: measured.then_some(150),
         reported_status: "fresh".to_owned(),
-        reason: (status == "stale").then(|| "throttled".to_owned()),
+        reason: (status == "presumed").then(|| "throttled".to_owned()),
         headroom_percent: windows.first().map(|window| window.remaining_percent),
         identity_fingerprint: None,
         identity_source: None,
@@ -113,7 +113,9 @@ fn quota(id: &str, status: &str, windows: Vec<Window>) -> Quota {
         verification_age_seconds: None,
         refreshed_at: measured.then(|| earlier(2)),
         source: measured.then(|| "builtin".to_owned()),
-        next_poll_at: None,
+        next_poll_at: later(1).filter(|_| measured),
+        overage_enabled: None,
+        overage_spend: None,
         windows,
     }
 }
@@ -191,25 +193,33 @@ TURN  WAITING TASK  POOL  ONLY  PROCESS  SINCE
 
 #[test]
 fn quota_is_one_bar_per_window_with_its_reset_in_words() {
-    let answer = QuotaList {
+    let mut answer = QuotaList {
         quota: vec![
             quota(
                 "claude-1",
                 "fresh",
                 vec![window("session", 82.0, 130), window("weekly", 12.5, 4_560)],
             ),
-            quota("claude-2", "stale", vec![window("session", 40.0, 10)]),
+            quota("claude-2", "presumed", vec![window("session", 40.0, 10)]),
             quota("claude-3", "unmeasured", Vec::new()),
         ],
     };
+    answer.quota[0].overage_enabled = Some(true);
+    answer.quota[0].overage_spend = Some(Spend {
+        used: Some(12.5),
+        limit: Some(50.0),
+        balance: None,
+    });
     assert_eq!(
         page(&answer),
         "\
-PROFILE  WINDOW  LEFT  FULL AGAIN  READING
-claude-1  session  ████████░░  82%  in 2 h 10 min @  fresh, 2 min old, builtin
+PROFILE  WINDOW  LEFT  FULL AGAIN  READING  NEXT LOOK
+claude-1  session  ████████░░  82%  in 2 h 10 min @  fresh, 2 min old, builtin  in 1 min @
   weekly  █░░░░░░░░░ 12.5%  in 3 days 4 h @
-claude-2  session  ████░░░░░░  40%  in 10 min @  stale, 2 min old, builtin @
-claude-3  -  -  -  unmeasured
+claude-2  session  ████░░░░░░  40%  in 10 min @  presumed, 2 min old, builtin @  in 1 min @
+claude-3  -  -  -  unmeasured  -
+claude-1: paid overage is on, 12.50 of 50.00 paid this month
+An age is not a fault: the providers allow a look every few minutes, and what was read last holds until the next.
 "
     );
 }
@@ -238,6 +248,7 @@ codex-1  codex  disabled  crew, night  2  15%  1  /home/me/.local/share/agent-fl
             reason: "quota".to_owned(),
             at: earlier(5),
             until: later(60),
+            guessed: false,
         }),
         drain: None,
         provisioned: true,

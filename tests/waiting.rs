@@ -130,13 +130,12 @@ fn a_reservation_that_expires_goes_to_the_one_who_waits() {
 }
 
 #[test]
-fn a_profile_that_is_drained_is_waited_for_beside_one_that_is_full() {
-    let world = world(&[Account::new("one").slots(1), Account::new("two").slots(1)]);
-    world.command(&["profile", "drain", "two", "--reason", "a look"]);
-    direct(&world, "holder", &[]).success();
+fn the_end_of_a_drain_is_waited_for() {
+    let world = one(1);
+    world.command(&["profile", "drain", "one", "--reason", "a look"]);
     let mut waiter = queue_up(&world, "waiter", &[]);
-    world.command(&["profile", "undrain", "two"]);
-    assert_eq!(waiter.profile(), "two");
+    world.command(&["profile", "undrain", "one"]);
+    assert_eq!(waiter.profile(), "one");
 }
 
 #[test]
@@ -148,12 +147,9 @@ fn what_only_a_person_can_change_is_refused_at_once_and_said() {
         assert!(begun.elapsed() < Duration::from_secs(5), "it waited");
         refusal["error"].as_str().expect("a sentence").to_owned()
     };
-    world.command(&["profile", "drain", "one", "--reason", "a look"]);
-    let said = refused("draining");
-    assert!(said.ends_with("waiting does not change that"), "{said}");
-    world.command(&["profile", "undrain", "one"]);
     world.command(&["profile", "disable", "one"]);
-    refused("profile_disabled");
+    let said = refused("profile_disabled");
+    assert!(said.ends_with("waiting does not change that"), "{said}");
     let elsewhere = world.sandbox.git_project("elsewhere");
     let elsewhere = elsewhere.to_str().expect("UTF-8");
     let mut line = vec!["lease", "choose", "--wait", "--task", "t", "--pool"];

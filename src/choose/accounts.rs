@@ -92,17 +92,19 @@ impl Accounts {
         now: Timestamp,
     ) -> Known {
         let id = profile.id.as_str();
-        let state = self
+        let mut state = self
             .snapshot
             .states
             .get(id)
             .cloned()
             .unwrap_or_else(|| ProfileState::new(&profile.id));
+        if state.auth_broken.is_some() && is_replaced(context, registry, profile, &state) {
+            // What was refused is gone. The login that took its place has only to be proved.
+            state.auth_broken = None;
+        }
         let obstacle = match (self.snapshot.damaged.get(id), self.overlaps.get(id)) {
             (Some(damage), _) => Some(damage.clone().into()),
-            (None, _) if state.auth_broken.is_some() => {
-                Some(broken(context, registry, profile, &state))
-            }
+            (None, _) if state.auth_broken.is_some() => Some(broken(profile, &state)),
             (None, _) if state.proof.is_none() => unproven(context, registry, profile, &state),
             (None, Some(overlap)) => Some(conflict(registry, profile, overlap)),
             (None, None) => state
@@ -187,22 +189,27 @@ fn unproven(
         .map(Error::from)
 }
 
-/// A login that the server refused, unless another one took its place since: that one has only to be proved.
-fn broken(
+/// Whether the home holds another login than the one that was proved last, which the server can be asked
+/// about.
+fn is_replaced(
     context: &Context,
     registry: &Registry,
     profile: &Profile,
     state: &ProfileState,
-) -> Error {
+) -> bool {
+    state.proof.is_some()
+        && registry.provider(profile.provider).is_ok_and(|settings| {
+            proof::check(context, profile, settings, state) == Standing::Renew
+        })
+}
+
+/// A login that the server refused. One that was never proved may have been replaced since: asking tells.
+fn broken(profile: &Profile, state: &ProfileState) -> Error {
     let error = proof::broken(profile);
-    let changed = registry
-        .provider(profile.provider)
-        .is_ok_and(|settings| proof::check(context, profile, settings, state) == Standing::Renew);
-    if changed {
-        error.hint(format!("agent-fleet profile verify {}", profile.id))
-    } else {
-        error
+    if state.proof.is_some() {
+        return error;
     }
+    error.hint(format!("agent-fleet profile verify {}", profile.id))
 }
 
 /// Time does not mend a failed payment: the block stays until a person lifts it.

@@ -253,6 +253,9 @@ pub fn preview(context: &Context, store: &dyn LeaseStore, request: &Request) -> 
             run.fetch(&wanted)?;
             continue;
         }
+        if run.look_at_resting(&survey)? {
+            continue;
+        }
         let occupancy = store.occupancy()?;
         let Some(best) = run.best(&survey, &occupancy) else {
             let holders = run.holders(store, &survey, &occupancy)?;
@@ -260,8 +263,8 @@ pub fn preview(context: &Context, store: &dyn LeaseStore, request: &Request) -> 
             return Err(with_holders(refused, &holders, context.clock.now()));
         };
         if !run.examined.contains(&best.profile) {
-            if let Some(ask) = run.examine(&survey, &best.profile)? {
-                run.fetch(&[ask])?;
+            if let Some(asks) = run.examine(&survey, &best.profile)? {
+                run.fetch(&asks)?;
             }
             continue;
         }

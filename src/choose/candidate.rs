@@ -389,6 +389,7 @@ pub(super) mod tests {
                         reason: "quota".into(),
                         until,
                         since: now(),
+                        guessed: false,
                     });
                 },
                 Quota::Fresh { headroom: 90.0 },

@@ -5,6 +5,7 @@
 //! reading that it needs.
 
 mod accounts;
+pub mod aftermath;
 pub mod apply;
 pub mod candidate;
 pub mod examine;

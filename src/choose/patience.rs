@@ -6,7 +6,8 @@ use crate::error::{Code, code};
 /// What a refused selection can hope for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hope {
-    /// Some profile comes free by itself: a slot, a window, a cooldown.
+    /// Some profile comes free by itself: a slot, a window, a cooldown; or a drain ends, which whoever drains
+    /// means to end.
     Time,
     /// Only a person can change anything.
     Person,
@@ -30,7 +31,7 @@ pub fn hope<'a>(outcomes: impl IntoIterator<Item = &'a Outcome>) -> Hope {
 /// Whether a reason goes away by itself. A reading that cannot be had has a time only where it may be had then.
 fn passes(reason: Code, has_time: bool) -> bool {
     match reason {
-        code::CAPACITY | code::COOLDOWN | code::QUOTA_RESERVE => true,
+        code::CAPACITY | code::COOLDOWN | code::DRAINING | code::QUOTA_RESERVE => true,
         code::QUOTA_UNAVAILABLE => has_time,
         _ => false,
     }
@@ -74,10 +75,11 @@ mod tests {
             eligible(0),
             refused(code::COOLDOWN, at),
             refused(code::QUOTA_RESERVE, None),
+            refused(code::DRAINING, None),
             refused(code::QUOTA_UNAVAILABLE, at),
         ] {
             assert_eq!(hope([&passing]), Hope::Time, "{passing:?}");
-            let beside = refused(code::DRAINING, None);
+            let beside = refused(code::AUTH_BROKEN, None);
             assert_eq!(hope([&beside, &passing]), Hope::Time, "{passing:?}");
         }
         for lasting in [
@@ -91,7 +93,6 @@ mod tests {
             code::AUTH_OVERRIDE,
             code::NOT_PROVISIONED,
             code::MONEY_GUARD,
-            code::DRAINING,
             code::QUOTA_UNAVAILABLE,
         ] {
             assert_eq!(hope([&refused(lasting, None)]), Hope::Person, "{lasting:?}");

@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use serde_json::json;
 
 use super::accounts::{Key, key};
+use super::aftermath;
 use super::examine::{Examined, renewal, unrenewed};
 use super::explain::{self, Outcome};
 use super::pace;
@@ -67,6 +68,8 @@ pub(super) struct Run<'a> {
     pub(super) examined: BTreeSet<ProfileId>,
     /// Profiles found wanting on that look.
     pub(super) rejected: BTreeMap<ProfileId, Error>,
+    /// Leases, by generation, whose transcripts were looked at.
+    looked: BTreeSet<u64>,
 }
 
 impl<'a> Run<'a> {
@@ -90,6 +93,7 @@ impl<'a> Run<'a> {
             renewed: BTreeSet::new(),
             examined: BTreeSet::new(),
             rejected: BTreeMap::new(),
+            looked: BTreeSet::new(),
         }
     }
 
@@ -163,6 +167,9 @@ impl<'a> Run<'a> {
 
     /// Fetches with no lock held.
     pub(super) fn fetch(&mut self, asks: &[Ask<'_>]) -> Result<()> {
+        if asks.is_empty() {
+            return Ok(());
+        }
         self.fetched.extend(asks.iter().map(key));
         // Whether an answer came is seen at the next survey; what was known stands.
         refresh(self.context, self.registry, asks, &self.deadline)?;
@@ -180,13 +187,16 @@ impl<'a> Run<'a> {
         terms: &lease::Request,
         wanted: Vec<Ask<'a>>,
     ) -> Result<Step<'a>> {
+        if self.look_at_resting(survey)? {
+            return Ok(Step::Ask(Vec::new()));
+        }
         let asked = &self.request.asked;
         // The likely winner is looked at first: a grant that is interrupted for it costs more.
         let likely = survey.rank(asked, &Occupancy::default(), &self.rejected);
         if let (true, Some(best)) = (wanted.is_empty(), likely.first())
-            && let Some(ask) = self.examine(survey, &best.profile)?
+            && let Some(asks) = self.examine(survey, &best.profile)?
         {
-            return Ok(Step::Ask(vec![ask]));
+            return Ok(Step::Ask(asks));
         }
         loop {
             let mut unexamined = None;
@@ -221,7 +231,12 @@ impl<'a> Run<'a> {
             }
             match unexamined {
                 None => {
+                    let news = self.bury(store);
                     return Ok(match outcome {
+                        Ok(granted) if !granted.sticky && news.contains(&granted.lease.profile) => {
+                            store.abandon(granted)?;
+                            Step::Ask(Vec::new())
+                        }
                         Ok(granted) => Step::Granted(Box::new(granted)),
                         Err(error) => {
                             // A profile that filled up between the look and the grant empties again.
@@ -231,21 +246,27 @@ impl<'a> Run<'a> {
                     });
                 }
                 Some(profile) => {
-                    if let Some(ask) = self.examine(survey, &profile)? {
-                        return Ok(Step::Ask(vec![ask]));
+                    if let Some(asks) = self.examine(survey, &profile)? {
+                        return Ok(Step::Ask(asks));
                     }
                 }
             }
         }
     }
 
-    /// Looks at the profile that would win: its credential against its proof, its home, the project.
-    /// Returns the question that must be asked first when its login has changed.
+    /// Looks at the profile that would win: what its workers left in their transcripts, its credential against
+    /// its proof, its home, the project. Returns the question that must be asked first when its login has
+    /// changed; no question at all when everything has to be looked at again.
     pub(super) fn examine(
         &mut self,
         survey: &Survey<'_>,
         profile: &ProfileId,
-    ) -> Result<Option<Ask<'a>>> {
+    ) -> Result<Option<Vec<Ask<'a>>>> {
+        let state = survey.state(profile)?;
+        let entry = self.registry.profile(profile)?;
+        if aftermath::look(self.context, entry, state, &mut self.looked, &self.deadline)? {
+            return Ok(Some(Vec::new()));
+        }
         match survey.examine(self.context, profile)? {
             Examined::Good => {
                 self.examined.insert(profile.clone());
@@ -256,12 +277,35 @@ impl<'a> Run<'a> {
             Examined::Renew => {
                 let profile = self.registry.profile(profile)?;
                 if self.renewed.insert(profile.id.clone()) {
-                    return Ok(Some(renewal(profile)));
+                    return Ok(Some(vec![renewal(profile)]));
                 }
                 self.rejected.insert(profile.id.clone(), unrenewed(profile));
             }
         }
         Ok(None)
+    }
+
+    /// Looks at the transcripts of profiles that rest for a moment; true when everything has to be looked at
+    /// again. Claude's hook has one word for two limits and may run before the transcript tells them apart.
+    pub(super) fn look_at_resting(&mut self, survey: &Survey<'_>) -> Result<bool> {
+        let mut news = false;
+        for (profile, state) in survey.resting() {
+            news |= aftermath::look(
+                self.context,
+                profile,
+                state,
+                &mut self.looked,
+                &self.deadline,
+            )?;
+        }
+        Ok(news)
+    }
+
+    /// Reads what the workers left whose leases were found ended under the lock. What cannot be read now is
+    /// left for the next selection: a grant does not fail over it.
+    fn bury(&self, store: &dyn LeaseStore) -> BTreeSet<ProfileId> {
+        let ended = store.reclaimed();
+        aftermath::bury(self.context, self.registry, &ended, &self.deadline).unwrap_or_default()
     }
 
     /// The best profile that those who come first leave for this request.

@@ -22,9 +22,11 @@ use crate::id::{ProfileId, ProviderKind};
 use crate::lease::Occupancy;
 use crate::provider::Want;
 use crate::quota::headroom::Status;
+use crate::quota::limit::Limit;
 use crate::quota::refresh::{Ask, Target};
 use crate::registry::project::{self, Workspace};
 use crate::registry::schema::{Profile, Registry};
+use crate::snapshot::profile::ProfileState;
 
 /// Profiles found wanting when they were about to be granted, and why.
 pub(super) type Rejected = BTreeMap<ProfileId, Error>;
@@ -261,6 +263,21 @@ impl<'a> Survey<'a> {
             &entry.known.state,
             &self.workspace.path,
         )
+    }
+
+    /// Everything that the snapshot holds of a profile that was asked for.
+    pub(super) fn state(&self, profile: &ProfileId) -> Result<&ProfileState> {
+        Ok(&self.entry(profile)?.known.state)
+    }
+
+    /// The profiles that rest for a moment: for a limit whose kind the hook's word may not have told.
+    pub(super) fn resting(&self) -> impl Iterator<Item = (&'a Profile, &ProfileState)> {
+        let rests = |entry: &&Entry<'a>| {
+            let cooldown = entry.known.state.cooldown.as_ref();
+            cooldown.is_some_and(|it| it.reason == Limit::Rate.word() && it.until > self.now)
+        };
+        let resting = self.entries.iter().filter(rests);
+        resting.map(|entry| (entry.profile, &entry.known.state))
     }
 
     fn entry(&self, profile: &ProfileId) -> Result<&Entry<'a>> {

@@ -141,6 +141,8 @@ pub struct Note {
     /// When it ends by itself.
     #[schemars(with = "Option<String>", extend("format" = "date-time"))]
     pub until: Option<Timestamp>,
+    /// True when that end was read out of a sentence that did not say everything; then it is rather late.
+    pub guessed: bool,
 }
 
 /// The answer of `profile status`.

@@ -65,6 +65,8 @@ const ANSWERS: &[(&str, Define)] = &[
     ("providers", define::<ProviderList>),
     ("quota refresh", define::<QuotaList>),
     ("quota show", define::<QuotaList>),
+    ("quota watch", define::<QuotaList>),
+    ("quota watch, later lines", define::<Change>),
     ("session list", define::<SessionList>),
     ("session remove", define::<SessionRemoved>),
     ("session status", define::<Session>),

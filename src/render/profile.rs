@@ -270,6 +270,7 @@ fn note(note: &Note, now: Timestamp) -> String {
         words::ago(now, note.at)
     );
     match note.until {
+        Some(at) if note.guessed => format!("{text}, ends {} at the latest", words::due(now, at)),
         Some(at) => format!("{text}, ends {}", words::due(now, at)),
         None => text,
     }

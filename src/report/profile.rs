@@ -47,6 +47,7 @@ fn status(
             reason: note.reason.clone(),
             at: note.at,
             until: None,
+            guessed: false,
         }),
         provisioned: report.provision_problem.is_none(),
         provision_reason: report.provision_problem,
@@ -92,5 +93,6 @@ fn cooldown(context: &Context, state: &ProfileState) -> Option<Note> {
         reason: last.reason.clone(),
         at: last.since,
         until: Some(last.until),
+        guessed: last.guessed,
     })
 }

@@ -12,6 +12,7 @@ mod gate;
 mod hooks;
 mod identity;
 mod lab;
+mod limits;
 mod overlay;
 mod provisioning;
 #[path = "../support/ran.rs"]
@@ -21,5 +22,6 @@ mod sessions;
 mod terminal;
 mod turns;
 mod wait;
+mod windows;
 mod worker;
 mod world;

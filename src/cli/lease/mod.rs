@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use clap::Subcommand;
 
 use super::{App, Outcome};
+use crate::choose::aftermath;
 use crate::choose::apply::{self, Purpose, Request};
 use crate::choose::candidate::Asked;
 use crate::choose::queue;
@@ -155,11 +156,15 @@ fn release(app: &App, arguments: &ReleaseArguments) -> Result<Outcome> {
         Force::No
     };
     app.view(&match (&arguments.task, arguments.record) {
-        (Some(task), _) => LeaseReleased {
-            profile: Some(store.release(task, force)?.profile),
-            released: true,
-            task: Some(task.as_str().to_owned()),
-        },
+        (Some(task), _) => {
+            let released = store.release(task, force)?;
+            aftermath::settle(&app.context, &store);
+            LeaseReleased {
+                profile: Some(released.profile),
+                released: true,
+                task: Some(task.as_str().to_owned()),
+            }
+        }
         (None, record) => {
             // The argument group lets neither through only with a record.
             let damaged = store.settle(record.unwrap_or(u32::MAX))?;

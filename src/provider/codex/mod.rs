@@ -2,6 +2,7 @@
 
 pub mod configuration;
 pub mod conversation;
+mod ending;
 pub mod environment;
 pub mod grammar;
 pub mod home;
@@ -13,9 +14,10 @@ pub mod trust;
 pub mod usage;
 
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use camino::Utf8Path;
+use jiff::tz::TimeZone;
 
 use super::http::Client;
 use super::{
@@ -26,7 +28,8 @@ use crate::clock::Deadline;
 use crate::env::Context;
 use crate::error::Result;
 use crate::id::ProviderKind;
-use crate::quota::window::Window;
+use crate::provider::home::conversation::Tail;
+use crate::quota::limit::Ending;
 use crate::registry::schema::ProviderSettings;
 use crate::sys::shell;
 
@@ -152,7 +155,7 @@ impl Provider for Codex {
         conversation::path(home, session)
     }
 
-    fn used_up(&self, transcript: &Path) -> Vec<Window> {
-        conversation::used_up(transcript)
+    fn ending(&self, tail: &Tail, local: &TimeZone) -> Ending {
+        ending::of(tail, local)
     }
 }

@@ -10,6 +10,7 @@
 
 mod account;
 pub mod agent;
+mod ending;
 mod grammar;
 mod home;
 mod login;
@@ -17,9 +18,10 @@ mod script;
 mod server;
 
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use camino::Utf8Path;
+use jiff::tz::TimeZone;
 
 use self::server::Server;
 use super::{
@@ -30,7 +32,8 @@ use crate::clock::Deadline;
 use crate::env::Context;
 use crate::error::Result;
 use crate::id::ProviderKind;
-use crate::quota::window::Window;
+use crate::provider::home::conversation::Tail;
+use crate::quota::limit::Ending;
 use crate::registry::schema::ProviderSettings;
 use crate::sys::shell;
 
@@ -146,8 +149,7 @@ impl Provider for Scripted {
         home::transcript_path(home, session).filter(|path| path.is_file())
     }
 
-    /// The agent waits for its hooks, and tells them the windows itself.
-    fn used_up(&self, _: &Path) -> Vec<Window> {
-        Vec::new()
+    fn ending(&self, tail: &Tail, _: &TimeZone) -> Ending {
+        ending::of(tail)
     }
 }
