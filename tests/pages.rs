@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use agent_fleet::contract::lease::{Lease, LeaseList, State, Verdict, Waiting};
-use agent_fleet::contract::profile::{Note, Profile, ProfileList, ProfileStatus, Routeability};
+use agent_fleet::contract::profile::{
+    AuthOverride, Note, Overage, OverrideScope, Profile, ProfileList, ProfileStatus, Routeability,
+};
 use agent_fleet::contract::quota::{Quota, QuotaList, Spend, Window};
 use agent_fleet::contract::selection::{DecisionReason, Explanation, Identity, Selection};
 use agent_fleet::id::ProviderKind;
@@ -164,6 +166,7 @@ fn leases_are_a_table_with_a_total_and_below_it_who_waits() {
             waiting("stopped", Some("claude-2"), false),
         ],
         damaged: Vec::new(),
+        unleased: Vec::new(),
     };
     assert_eq!(
         page(&answer),
@@ -185,7 +188,8 @@ TURN  WAITING TASK  POOL  ONLY  PROCESS  SINCE
         page(&LeaseList {
             leases: Vec::new(),
             waiting: Vec::new(),
-            damaged: Vec::new()
+            damaged: Vec::new(),
+            unleased: Vec::new(),
         }),
         "no leases\n"
     );
@@ -254,6 +258,10 @@ codex-1  codex  disabled  crew, night  2  15%  1  /home/me/.local/share/agent-fl
         provisioned: true,
         provision_reason: None,
         quota: quota("claude-1", "fresh", vec![window("session", 82.0, 130)]),
+        overage: Overage {
+            enabled: Some(true),
+            allowed: false,
+        },
         routeability: Routeability {
             eligible: false,
             mode: "unavailable".to_owned(),
@@ -261,6 +269,22 @@ codex-1  codex  disabled  crew, night  2  15%  1  /home/me/.local/share/agent-fl
             retry_at: later(60),
             hint: None,
         },
+        auth_overrides: vec![
+            AuthOverride {
+                scope: OverrideScope::Project,
+                source: "/home/me/repo/.claude/settings.json: apiKeyHelper".to_owned(),
+                file: Some("/home/me/repo/.claude/settings.json".into()),
+                effect: "replaces the login by its output".to_owned(),
+                refuses: true,
+            },
+            AuthOverride {
+                scope: OverrideScope::Environment,
+                source: "environment: ANTHROPIC_API_KEY".to_owned(),
+                file: None,
+                effect: "bills the key's account".to_owned(),
+                refuses: false,
+            },
+        ],
         login_expires_at: None,
     };
     assert_eq!(
@@ -281,6 +305,9 @@ login  logged in
 provisioned  yes
 cooldown  quota, set 5 min ago, ends in 1 h @
 reading  fresh, 2 min old, builtin
+overage  on at the provider: no worker starts at 100 %, a running one is billed
+refused: /home/me/repo/.claude/settings.json: apiKeyHelper replaces the login by its output
+kept from workers: environment: ANTHROPIC_API_KEY bills the key's account
 
 WINDOW  LEFT  FULL AGAIN
 session  ████████░░  82%  in 2 h 10 min @

@@ -10,6 +10,7 @@ use crate::env::Context;
 use crate::error::{Error, Result, code};
 use crate::id::ProviderKind;
 use crate::identity::anchor;
+use crate::identity::credential::{self, Seen};
 use crate::identity::proof::{self, Standing};
 use crate::identity::{
     self,
@@ -55,6 +56,16 @@ impl Accounts {
         deadline: &Deadline,
     ) -> Result<Self> {
         let snapshot = fold::load(context, kind, deadline)?;
+        Self::of_snapshot(context, registry, kind, snapshot)
+    }
+
+    /// Looks at the anchors beside a snapshot that was loaded already.
+    pub(super) fn of_snapshot(
+        context: &Context,
+        registry: &Registry,
+        kind: ProviderKind,
+        snapshot: Snapshot,
+    ) -> Result<Self> {
         let standing = anchor::look(context, registry.provider(kind)?, &snapshot)?;
         let accounts: Vec<_> = registry
             .of(kind)
@@ -81,6 +92,17 @@ impl Accounts {
                 usage: false,
             },
         ))
+    }
+
+    /// The snapshot that was looked at.
+    pub(super) fn snapshot(&self) -> &Snapshot {
+        &self.snapshot
+    }
+
+    /// With whom a profile shares its account.
+    pub(super) fn conflict(&self, registry: &Registry, profile: &Profile) -> Option<Error> {
+        let overlap = self.overlaps.get(profile.id.as_str())?;
+        Some(conflict(registry, profile, overlap))
     }
 
     /// What is known of one profile.
@@ -197,10 +219,25 @@ fn is_replaced(
     profile: &Profile,
     state: &ProfileState,
 ) -> bool {
-    state.proof.is_some()
+    let changed = state.proof.is_some()
         && registry.provider(profile.provider).is_ok_and(|settings| {
             proof::check(context, profile, settings, state) == Standing::Renew
-        })
+        });
+    changed && !is_refused(context, profile, state)
+}
+
+/// Whether the login that is there now was refused as well when it was asked about: a worker's CLI renews a
+/// login that the server takes no longer, and is refused with the new one.
+fn is_refused(context: &Context, profile: &Profile, state: &ProfileState) -> bool {
+    if state.poll.reason.as_deref() != Some("unauthorized") {
+        return false;
+    }
+    match credential::look(profile.provider, &profile.home, None, context.clock) {
+        Seen::Read(look) => state.poll.digest.as_ref() == Some(&look.login.digest),
+        Seen::Missing | Seen::Linked | Seen::Unreadable | Seen::Unparsable | Seen::Unchanged => {
+            false
+        }
+    }
 }
 
 /// A login that the server refused. One that was never proved may have been replaced since: asking tells.

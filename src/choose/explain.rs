@@ -69,6 +69,7 @@ pub fn basis_word(basis: &Basis) -> &'static str {
         Basis::Fresh => "fresh",
         Basis::Presumed(_) => "presumed",
         Basis::Unmeasured => "unmeasured",
+        Basis::Overage => "overage",
     }
 }
 

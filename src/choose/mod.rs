@@ -10,6 +10,7 @@ pub mod apply;
 pub mod candidate;
 pub mod examine;
 pub mod explain;
+pub mod overage;
 pub mod pace;
 pub mod patience;
 pub mod queue;

@@ -306,6 +306,7 @@ impl<'a> Survey<'a> {
             Basis::Fresh => None,
             Basis::Presumed(reason) => Some(reason),
             Basis::Unmeasured => Some("unmeasured".to_owned()),
+            Basis::Overage => Some("overage".to_owned()),
         };
         Ok(Selection {
             schema: 1,

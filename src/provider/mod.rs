@@ -12,6 +12,8 @@ pub mod codex;
 pub mod environment;
 pub mod home;
 pub(crate) mod http;
+pub mod inhabitant;
+pub mod overrides;
 pub mod scripted;
 #[cfg(test)]
 mod usage_properties;
@@ -33,6 +35,8 @@ use crate::quota::limit::Ending;
 use crate::quota::window::{Spend, Window};
 use crate::registry::schema::{Profile, ProviderSettings, Registry};
 use crate::secret::Secret;
+use inhabitant::{Host, Inhabitants};
+use overrides::Override;
 
 /// What a provider's credential file says, read without trusting it.
 #[derive(Clone, Debug)]
@@ -238,15 +242,8 @@ pub struct LaunchFacts {
     pub binary: Utf8PathBuf,
     /// Stable path of this program, which hooks call.
     pub program: Utf8PathBuf,
-}
-
-/// Something that would replace the home's login.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Override {
-    /// Where: a path, and the key in it.
-    pub source: String,
-    /// The file alone, to be edited.
-    pub file: Utf8PathBuf,
+    /// Whether the worker may spend money outside the subscription.
+    pub may_spend: bool,
 }
 
 /// Why a home cannot take workers.
@@ -357,8 +354,11 @@ pub trait Provider: Sync + std::fmt::Debug {
     /// Checks that what workers need of the home holds.
     fn readiness(&self, plan: &HomePlan<'_>) -> Result<(), NotReady>;
 
-    /// Everything in the home, the project and the machine that would replace the login.
-    fn overrides(&self, home: &Utf8Path, workspace: &Utf8Path) -> Vec<Override>;
+    /// Everything in the home, these workspaces and the machine that would replace the login.
+    fn overrides(&self, home: &Utf8Path, workspaces: &[&Utf8Path]) -> Vec<Override>;
+
+    /// Variables that would replace the login or its route if a worker saw them, each with what it would do.
+    fn ambient(&self) -> Vec<(&'static str, &'static str)>;
 
     /// The transcript of a conversation in this home, if it exists.
     fn transcript(&self, home: &Utf8Path, workspace: &Utf8Path, session: &str) -> Option<PathBuf>;
@@ -367,4 +367,15 @@ pub trait Provider: Sync + std::fmt::Debug {
     /// errors. What a worker says or a tool prints is never one. `local` is the zone in which the CLI writes
     /// times for people.
     fn ending(&self, tail: &Tail, local: &TimeZone) -> Ending;
+
+    /// The provider's own processes that live in this home, leased or not.
+    fn inhabitants(&self, home: &Utf8Path, host: &Host) -> Inhabitants;
+
+    /// What a person types to end the daemons among them without harm to the login. `binary` is the
+    /// provider's program.
+    fn stop_command(&self, home: &Utf8Path, binary: &str, inhabitants: &Inhabitants) -> String;
+
+    /// Directories by which the provider's CLI keeps two processes from refreshing one login at once, with the
+    /// age in seconds from which it takes one over itself.
+    fn refresh_locks(&self, home: &Utf8Path) -> Vec<(Utf8PathBuf, u64)>;
 }

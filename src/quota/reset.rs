@@ -20,16 +20,27 @@ const LEADS: [&str; 4] = ["try again", "resets", "reset", "available again"];
 /// Words that mean nothing here.
 const FILLERS: [&str; 6] = ["at", "on", "the", "about", "around", "approximately"];
 const MONTHS: [&str; 12] = [
-    "jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec",
+    "january",
+    "february",
+    "march",
+    "april",
+    "may",
+    "june",
+    "july",
+    "august",
+    "september",
+    "october",
+    "november",
+    "december",
 ];
 const WEEKDAYS: [(&str, Weekday); 7] = [
-    ("mon", Weekday::Monday),
-    ("tue", Weekday::Tuesday),
-    ("wed", Weekday::Wednesday),
-    ("thu", Weekday::Thursday),
-    ("fri", Weekday::Friday),
-    ("sat", Weekday::Saturday),
-    ("sun", Weekday::Sunday),
+    ("monday", Weekday::Monday),
+    ("tuesday", Weekday::Tuesday),
+    ("wednesday", Weekday::Wednesday),
+    ("thursday", Weekday::Thursday),
+    ("friday", Weekday::Friday),
+    ("saturday", Weekday::Saturday),
+    ("sunday", Weekday::Sunday),
 ];
 /// The sentences cut seconds off.
 const MINUTE: SignedDuration = SignedDuration::from_secs(60);
@@ -182,7 +193,7 @@ impl Words {
         if let Some(month) = month(word) {
             return self.month.replace(month).is_none();
         }
-        if let Some((_, day)) = WEEKDAYS.iter().find(|(name, _)| word.starts_with(name)) {
+        if let Some((_, day)) = WEEKDAYS.iter().find(|(name, _)| is_short_for(word, name)) {
             return self.date.replace(Near::Next(*day)).is_none();
         }
         if let Some(near) = match word {
@@ -301,9 +312,13 @@ impl Words {
 }
 
 fn month(word: &str) -> Option<i8> {
-    let whole = word.chars().all(|letter| letter.is_ascii_alphabetic());
-    let at = MONTHS.iter().position(|name| word.starts_with(name))?;
-    i8::try_from(at + 1).ok().filter(|_| whole)
+    let at = MONTHS.iter().position(|name| is_short_for(word, name))?;
+    i8::try_from(at + 1).ok()
+}
+
+/// `sep`, `sept` and `september`, but not `monthly` for a Monday.
+fn is_short_for(word: &str, name: &str) -> bool {
+    word.len() >= 3 && name.starts_with(word)
 }
 
 /// `3pm`, `3:34pm`, `9:59` before `am`, `15:34`, `15:34:10`.

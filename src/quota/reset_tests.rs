@@ -59,6 +59,7 @@ fn sentences_that_name_a_zone_name_an_instant() {
         ("resets 9pm (UTC-3)", "2026-12-01T00:01:00Z"),
         ("resets tomorrow at noon (UTC)", "2026-12-01T12:01:00Z"),
         ("resets Mon 9am (UTC)", "2026-12-07T09:01:00Z"),
+        ("resets December 2 at 9am (UTC)", "2026-12-02T09:01:00Z"),
         ("resets Tuesday at 9 a.m. (UTC)", "2026-12-01T09:01:00Z"),
         (
             "try again in 3 days 6 hours 57 minutes.",
@@ -160,6 +161,8 @@ fn what_names_no_reset_names_none() {
         "You've hit your org's monthly usage limit",
         "resets",
         "resets soon",
+        "your usage resets monthly",
+        "resets maybe at the end of the week",
         "resets 25:00 (UTC)",
         "resets 13pm (UTC)",
         "resets Feb 30, 9am (UTC)",

@@ -22,6 +22,8 @@ const UNSTATED: SignedDuration = SignedDuration::from_mins(10);
 const RATE: SignedDuration = SignedDuration::from_secs(60);
 /// How long an account rests after an end that nobody can name.
 const SUSPECTED: SignedDuration = SignedDuration::from_mins(5);
+/// No window is longer than a month: a reset that lies further ahead is none.
+const FURTHEST: SignedDuration = SignedDuration::from_hours(40 * 24);
 /// Transcripts that are kept for one profile; each costs a `stat` when it is about to be chosen.
 const TRANSCRIPTS: usize = 64;
 
@@ -211,6 +213,7 @@ pub fn met(
     if lifted && limit != Limit::Auth {
         return;
     }
+    let reset = reset.filter(|reset| reset.at.duration_since(at) <= FURTHEST);
     let cooldown = match (limit, reset) {
         (Limit::Quota, Some(reset)) => Cooldown {
             until: reset.at,

@@ -174,6 +174,14 @@ fn a_stated_reset_is_the_end_and_a_long_one_is_durable() {
 }
 
 #[test]
+fn a_reset_that_no_window_can_have_is_not_waited_for() {
+    let mut state = ProfileState::named("x");
+    let never = Some(reset(1_000_000_000));
+    met(&mut state, Limit::Quota, now(), never, now());
+    assert_eq!(state.cooldown.unwrap().until, after(600));
+}
+
+#[test]
 fn old_news_neither_shortens_a_cooldown_nor_brings_one_back() {
     let mut state = ProfileState::named("x");
     met(&mut state, Limit::Quota, now(), Some(reset(1200)), now());

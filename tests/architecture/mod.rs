@@ -65,6 +65,7 @@ const NARROW: &[(&str, &[&str], &str)] = &[
 const PURE: &[&str] = &[
     "choose::candidate",
     "choose::explain",
+    "choose::overage",
     "choose::pace",
     "choose::patience",
     "choose::rank",

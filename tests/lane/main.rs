@@ -9,6 +9,8 @@
 mod binary;
 mod cli;
 mod gate;
+mod guard;
+mod guard_files;
 mod hooks;
 mod identity;
 mod lab;
@@ -19,6 +21,7 @@ mod provisioning;
 mod ran;
 mod readers;
 mod sessions;
+mod telling;
 mod terminal;
 mod turns;
 mod wait;

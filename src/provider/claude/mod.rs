@@ -8,6 +8,7 @@ pub mod grammar;
 pub mod home;
 pub mod hooks;
 pub(crate) mod identity;
+pub mod inhabitant;
 pub(crate) mod login;
 pub mod options;
 pub mod overlay;
@@ -17,13 +18,15 @@ pub(crate) mod usage;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use camino::Utf8Path;
+use camino::{Utf8Path, Utf8PathBuf};
 use jiff::tz::TimeZone;
 
 use super::http::Client;
+use super::inhabitant::{Host, Inhabitants};
+use super::overrides::Override;
 use super::{
     ArgumentRefused, FetchError, Fetched, HomePlan, Invocation, LaunchFacts, Login, LoginError,
-    NotReady, Override, Provider, Want,
+    NotReady, Provider, Want,
 };
 use crate::clock::Deadline;
 use crate::env::Context;
@@ -138,7 +141,7 @@ impl Provider for Claude {
         invocation: &Invocation,
         facts: &LaunchFacts,
     ) -> Result<Vec<OsString>> {
-        let overlay = overlay::overlay(&facts.home, &context.variables, &invocation.options);
+        let overlay = overlay::overlay(facts, &context.variables, &invocation.options);
         Ok(grammar::command_line(invocation, facts, &overlay))
     }
 
@@ -154,8 +157,12 @@ impl Provider for Claude {
         home::readiness(plan)
     }
 
-    fn overrides(&self, home: &Utf8Path, workspace: &Utf8Path) -> Vec<Override> {
-        overrides::overrides(home, workspace)
+    fn overrides(&self, home: &Utf8Path, workspaces: &[&Utf8Path]) -> Vec<Override> {
+        overrides::overrides(home, workspaces)
+    }
+
+    fn ambient(&self) -> Vec<(&'static str, &'static str)> {
+        environment::ambient()
     }
 
     fn transcript(&self, home: &Utf8Path, workspace: &Utf8Path, session: &str) -> Option<PathBuf> {
@@ -164,5 +171,17 @@ impl Provider for Claude {
 
     fn ending(&self, tail: &Tail, local: &TimeZone) -> Ending {
         ending::of(tail, local)
+    }
+
+    fn inhabitants(&self, home: &Utf8Path, host: &Host) -> Inhabitants {
+        inhabitant::find(home, host)
+    }
+
+    fn stop_command(&self, home: &Utf8Path, binary: &str, _: &Inhabitants) -> String {
+        inhabitant::stop(home, binary)
+    }
+
+    fn refresh_locks(&self, home: &Utf8Path) -> Vec<(Utf8PathBuf, u64)> {
+        inhabitant::locks(home)
     }
 }

@@ -20,13 +20,15 @@ mod server;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use camino::Utf8Path;
+use camino::{Utf8Path, Utf8PathBuf};
 use jiff::tz::TimeZone;
 
 use self::server::Server;
+use super::inhabitant::{Host, Inhabitants};
+use super::overrides::Override;
 use super::{
     ArgumentRefused, FetchError, Fetched, HomePlan, Invocation, LaunchFacts, Login, LoginError,
-    NotReady, Override, Provider, Want,
+    NotReady, Provider, Want,
 };
 use crate::clock::Deadline;
 use crate::env::Context;
@@ -141,8 +143,12 @@ impl Provider for Scripted {
         home::readiness(plan)
     }
 
-    fn overrides(&self, home: &Utf8Path, workspace: &Utf8Path) -> Vec<Override> {
-        home::overrides(home, workspace)
+    fn overrides(&self, home: &Utf8Path, workspaces: &[&Utf8Path]) -> Vec<Override> {
+        home::overrides(home, workspaces)
+    }
+
+    fn ambient(&self) -> Vec<(&'static str, &'static str)> {
+        home::AMBIENT.to_vec()
     }
 
     fn transcript(&self, home: &Utf8Path, _: &Utf8Path, session: &str) -> Option<PathBuf> {
@@ -151,5 +157,18 @@ impl Provider for Scripted {
 
     fn ending(&self, tail: &Tail, _: &TimeZone) -> Ending {
         ending::of(tail)
+    }
+
+    /// None: the scripted agent is always leased and starts nothing that outlives it.
+    fn inhabitants(&self, _: &Utf8Path, _: &Host) -> Inhabitants {
+        Inhabitants::default()
+    }
+
+    fn stop_command(&self, _: &Utf8Path, _: &str, _: &Inhabitants) -> String {
+        "agent-fleet lease list".to_owned()
+    }
+
+    fn refresh_locks(&self, _: &Utf8Path) -> Vec<(Utf8PathBuf, u64)> {
+        Vec::new()
     }
 }
