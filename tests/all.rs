@@ -8,6 +8,7 @@
 
 mod architecture;
 mod cases;
+mod cli_choose;
 mod cli_contract;
 mod cli_demo;
 mod cli_doctor;
@@ -28,6 +29,7 @@ mod guard;
 mod homes;
 mod hooks;
 mod http_client;
+mod identity;
 mod launch;
 mod lease_late;
 mod lease_process;
