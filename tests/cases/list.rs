@@ -25,7 +25,7 @@ pub(crate) struct Section {
 pub(crate) struct Case {
     /// Its number; the numbers have gaps.
     pub id: String,
-    /// What holds here, in the words of who would suffer.
+    /// What holds here, in the words of who would suffer; without tests, what they suffer elsewhere.
     pub promise: String,
     /// Public reports of it.
     pub reports: String,

@@ -177,9 +177,14 @@ fn the_page_is_made_from_the_cases() {
             } else {
                 format!(" *{limit}*")
             };
+            let shown = if case.tests.is_empty() {
+                "Not shown here: "
+            } else {
+                ""
+            };
             writeln!(
                 page,
-                "| {} | {}. ({}){limit} | {} | {} |",
+                "| {} | {shown}{}. ({}){limit} | {} | {} |",
                 case.id,
                 case.promise,
                 case.reports,

@@ -54,7 +54,7 @@ fn rust_files(directory: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// The module of a file: `grammar_tests.rs` holds the module `tests` of `grammar`.
+/// The module of a file: `grammar_tests.rs` beside `grammar.rs` holds the module `tests` of `grammar`.
 fn module(base: &Path, path: &Path) -> Vec<String> {
     let below = path.strip_prefix(base).expect("below").with_extension("");
     let mut parts: Vec<String> = below
@@ -66,7 +66,9 @@ fn module(base: &Path, path: &Path) -> Vec<String> {
         return parts;
     }
     for kind in ["tests", "properties"] {
-        if let Some(of) = last.strip_suffix(&format!("_{kind}")) {
+        if let Some(of) = last.strip_suffix(&format!("_{kind}"))
+            && path.with_file_name(format!("{of}.rs")).is_file()
+        {
             parts.extend([of.to_owned(), kind.to_owned()]);
             return parts;
         }
