@@ -4,11 +4,11 @@ use super::finding::{Finding, Rule};
 use super::machine::of_error;
 use super::profile::{CredentialFile, ProfileFacts};
 use super::storage::Entry;
+use crate::identity::expiry::{Forecast, forecast};
 use crate::provider::LoginKind;
 use crate::quota::headroom::age_seconds;
 use crate::quota::poll::is_ahead;
 use crate::registry::schema::{Credential, Unmeasured};
-use crate::report::expiry::{Forecast, forecast};
 use crate::sys::shell;
 
 /// The checks of a login and of the account behind it.
