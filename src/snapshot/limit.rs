@@ -15,6 +15,8 @@ use super::provider::Snapshot;
 use crate::quota::limit::{Ending, Limit, Reset};
 use crate::quota::poll::is_ahead;
 use crate::quota::window::{Cooldown, Reading, Window};
+use crate::reason::OVERAGE_USED;
+use crate::registry::schema::Profile;
 
 /// A cooldown longer than this survives the loss of the snapshot.
 const LONG: SignedDuration = SignedDuration::from_hours(1);
@@ -67,7 +69,13 @@ pub fn apply_event(snapshot: &mut Snapshot, event: &Event, now: Timestamp) {
         }
         Kind::StopFailure => {
             if let Some(ending) = failure(event) {
-                apply_ending(snapshot, event.profile.as_str(), &ending, now);
+                apply_ending(
+                    snapshot,
+                    event.profile.as_str(),
+                    &ending,
+                    Spending::Allowed,
+                    now,
+                );
             }
         }
         Kind::SessionStart
@@ -99,6 +107,7 @@ fn failure(event: &Event) -> Option<Ending> {
         }),
         windows: event.windows.clone(),
         windows_at: Some(event.at),
+        overage_used: false,
     })
 }
 
@@ -118,8 +127,34 @@ fn remember(state: &mut ProfileState, transcript: Transcript) {
     known.drain(..surplus);
 }
 
+/// Whether a profile may use more than its subscription.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Spending {
+    /// It may, or nothing that is applied speaks of it.
+    Allowed,
+    /// It may not: evidence that it did blocks it.
+    Refused,
+}
+
+impl Spending {
+    /// What the registry says of a profile.
+    pub fn of(profile: &Profile) -> Self {
+        if profile.allow_overage {
+            Self::Allowed
+        } else {
+            Self::Refused
+        }
+    }
+}
+
 /// Takes how a conversation ended into the state of the profile that it ran on.
-pub fn apply_ending(snapshot: &mut Snapshot, profile: &str, ending: &Ending, now: Timestamp) {
+pub fn apply_ending(
+    snapshot: &mut Snapshot,
+    profile: &str,
+    ending: &Ending,
+    spending: Spending,
+    now: Timestamp,
+) {
     let unknown = snapshot.damaged.contains_key(profile);
     let state = snapshot.entry(profile);
     let kept = unknown.then(|| state.durable.clone());
@@ -130,6 +165,9 @@ pub fn apply_ending(snapshot: &mut Snapshot, profile: &str, ending: &Ending, now
         && !is_one_models(state, ending)
     {
         met(state, limit, at, ending.reset, now);
+    }
+    if let (true, Spending::Refused, Some(at)) = (ending.overage_used, spending, ending.at) {
+        block(state, OVERAGE_USED, at);
     }
     if let Some(kept) = kept {
         volatile_only(state, kept);
@@ -239,13 +277,7 @@ pub fn met(
         (Limit::Rate, _) => rest(RATE + jitter(&state.profile, at)),
         (Limit::Suspected, _) => rest(SUSPECTED),
         (Limit::Auth, _) => return merge::auth_broken(state, "auth", at, now),
-        (Limit::Billing, _) => {
-            state.durable.billing_block.get_or_insert(Note {
-                reason: "billing".to_owned(),
-                at,
-            });
-            return;
-        }
+        (Limit::Billing, _) => return block(state, limit.word(), at),
     };
     if cooldown.until <= now {
         return;
@@ -261,6 +293,17 @@ pub fn met(
         .is_none_or(|known| known.until < cooldown.until)
     {
         *slot = Some(cooldown);
+    }
+}
+
+/// Blocks a profile until a person looks, unless one has since.
+fn block(state: &mut ProfileState, reason: &str, at: Timestamp) {
+    let durable = &mut state.durable;
+    if durable.limits_cleared.is_none_or(|lifted| at > lifted) {
+        durable.billing_block.get_or_insert_with(|| Note {
+            reason: reason.to_owned(),
+            at,
+        });
     }
 }
 

@@ -81,3 +81,37 @@ impl Found {
         self.0
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Found, Place};
+    use crate::contract::profile::OverrideScope;
+    use crate::provider::home::tests::World;
+
+    #[test]
+    fn what_cannot_be_read_or_understood_is_itself_a_finding() {
+        let world = World::new();
+        std::fs::create_dir(world.path("unreadable")).unwrap();
+        world.write("torn", "{\"a\":");
+        let told = |name: &str, toml: bool| {
+            let path = world.path(name);
+            let scope = OverrideScope::Home;
+            let place = Place { scope, path: &path };
+            let mut found = Found::default();
+            if toml {
+                assert_eq!(found.toml(place), None);
+            } else {
+                assert_eq!(found.json(place), None);
+            }
+            let all = found.all().into_iter();
+            all.map(|one| one.source.replace(path.as_str(), "it"))
+                .collect::<Vec<_>>()
+        };
+        for toml in [false, true] {
+            assert_eq!(told("missing", toml), [""; 0]);
+            assert_eq!(told("unreadable", toml), ["it: it cannot be read"]);
+        }
+        assert_eq!(told("torn", false), ["it: it is not a JSON object"]);
+        assert_eq!(told("torn", true), ["it: it is not TOML"]);
+    }
+}
