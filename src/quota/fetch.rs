@@ -36,8 +36,6 @@ use crate::store::lock::{Locks, Mode, Name};
 
 /// The reason word of a login that the server turned away.
 const REFUSED: &str = "unauthorized";
-/// The reason word of a profile that nobody has said whose it is.
-const UNPINNED: &str = "unproven";
 /// The reason word of files that contradict the server about whose login they hold.
 pub(crate) const HINT_DISAGREES: &str = "hint_disagrees";
 /// How long a contradiction is left alone: a login that is half-way in needs no longer.
@@ -60,9 +58,6 @@ pub(super) struct Fetch<'a> {
     reader: &'a QuotaReader,
     want: Want,
     asker: Asker,
-    /// Whether the first answer says whose profile it is. One that takes work was pinned before: where that is
-    /// not known any more, a person has to say so.
-    may_pin: bool,
     fresh_seconds: u64,
     began: Timestamp,
     deadline: &'a Deadline,
@@ -124,10 +119,6 @@ impl<'a> Fetch<'a> {
                     && !matches!(ask.target, Target::Base(_)),
             },
             asker: ask.asker,
-            may_pin: match ask.target {
-                Target::Profile(profile) => !profile.enabled || ask.asker == Asker::Person,
-                Target::Base(_) => true,
-            },
             fresh_seconds: registry.settings.quota_fresh_seconds,
             began: context.clock.now(),
             deadline,
@@ -226,9 +217,6 @@ impl<'a> Fetch<'a> {
 
     /// What must still be asked, by what is known and by what the poll budget allows.
     fn need(&self, state: &ProfileState, look: Option<&Look>) -> Need {
-        if !self.may_pin && state.durable.pinned.is_none() {
-            return Need::Nothing(Outcome::Left(UNPINNED));
-        }
         let now = self.context.clock.now();
         let digest = look.map(|look| look.login.digest.as_str());
         let proof = state

@@ -331,7 +331,7 @@ pub fn forget(
 }
 
 /// Forgets whose every profile of a provider is, because the key of their fingerprints is lost: under a new one none
-/// would ever be recognised. A person has each proved again; drains, blocks and quarantines stay.
+/// would ever be recognised. Each is proved again when it is wanted; drains, blocks and quarantines stay.
 pub fn forget_accounts(
     context: &Context,
     provider: ProviderKind,
