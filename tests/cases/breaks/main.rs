@@ -60,7 +60,7 @@ fn main() -> ExitCode {
     let copy = copy::Copy::of(root);
     let trial = Trial::new(&copy);
     let wanted = demanded(chosen.iter().copied());
-    match trial.run(&wanted) {
+    match trial.run(&wanted, trial::LONG) {
         Ok(failed) if failed.is_empty() => println!("{} tests pass unbroken", wanted.len()),
         Ok(failed) => panic!("these tests fail unbroken: {failed:?}"),
         Err(error) => panic!("unbroken: {error}"),
@@ -105,7 +105,7 @@ fn broken(copy: &copy::Copy, trial: &Trial, one: &Break) -> Result<usize, String
     .concat();
     copy::write(&file, changed.as_bytes());
     let wanted = demanded([one]);
-    let ran = trial.run(&wanted);
+    let ran = trial.run(&wanted, trial::PATIENCE);
     copy::write(&file, whole.as_bytes());
     let failed = ran?;
     let blind: Vec<&str> = wanted
