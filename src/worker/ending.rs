@@ -131,6 +131,7 @@ mod tests {
                 resets_at: None,
             }],
             windows_at: Some(at),
+            overage_used: false,
         }
     }
 

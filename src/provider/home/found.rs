@@ -10,6 +10,9 @@ use crate::store::read;
 /// What a file that cannot be understood might do.
 const UNKNOWN: &str = "cannot be checked";
 
+/// The byte order mark of UTF-8.
+const MARK: &[u8] = b"\xef\xbb\xbf";
+
 /// A file, and whose it is.
 #[derive(Clone, Copy, Debug)]
 pub struct Place<'a> {
@@ -34,18 +37,26 @@ impl Found {
         });
     }
 
-    /// A file's bytes. One that cannot be read is itself a finding: what it says is not known.
+    /// A file's bytes, without the mark that some editors put before them and CLIs look past. One that cannot be
+    /// read is itself a finding: what it says is not known.
     pub fn read(&mut self, place: Place<'_>) -> Option<Vec<u8>> {
         let read = read::optional(place.path);
         if read.is_err() {
             self.key(place, "it cannot be read", UNKNOWN);
         }
-        read.ok().flatten()
+        let mut bytes = read.ok().flatten()?;
+        if bytes.starts_with(MARK) {
+            bytes.drain(..MARK.len());
+        }
+        Some(bytes)
     }
 
-    /// The JSON object in a file; one that is no object is itself a finding.
+    /// The JSON object in a file; one that is no object is itself a finding, but for one that says nothing.
     pub fn json(&mut self, place: Place<'_>) -> Option<Map<String, Value>> {
         let bytes = self.read(place)?;
+        if bytes.trim_ascii().is_empty() {
+            return None;
+        }
         let document = serde_json::from_slice(&bytes).ok();
         if document.is_none() {
             self.key(place, "it is not a JSON object", UNKNOWN);
