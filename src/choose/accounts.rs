@@ -10,12 +10,10 @@ use crate::env::Context;
 use crate::error::{Error, Result, code};
 use crate::id::ProviderKind;
 use crate::identity::anchor;
+use crate::identity::conflict::{Conflict, Overlap};
 use crate::identity::proof::{self, Standing};
 use crate::identity::refusal;
-use crate::identity::{
-    self,
-    conflict::{Conflict, Overlap},
-};
+use crate::identity::verify::overlaps;
 use crate::provider::Want;
 use crate::quota::headroom::{self, Question, Status, Worth};
 use crate::quota::model::Model;
@@ -66,14 +64,7 @@ impl Accounts {
         snapshot: Snapshot,
     ) -> Result<Self> {
         let standing = anchor::look(context, registry.provider(kind)?, &snapshot)?;
-        let accounts: Vec<_> = registry
-            .of(kind)
-            .filter_map(|profile| {
-                let id = profile.id.as_str();
-                Some((id, snapshot.states.get(id)?.fingerprint()?))
-            })
-            .collect();
-        let overlaps = identity::conflict::find(&accounts, &standing.anchors);
+        let overlaps = overlaps(registry, kind, &snapshot, &standing.anchors);
         Ok(Self {
             kind,
             snapshot,

@@ -3,7 +3,8 @@
 //! Only structured evidence counts: a hook's reason word, windows, a stated reset, the record of a failed
 //! turn in a transcript; what a worker merely prints never does. The same evidence may come by several ways
 //! and be read again from its beginning: applying it twice changes nothing, and news older than a proof, a
-//! longer cooldown or a person's word yields to it.
+//! longer cooldown or a person's word yields to it; what lies ahead of the clock is from before it was set
+//! back, and nothing yields to that.
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -12,6 +13,7 @@ use super::merge::{self, Extent};
 use super::profile::{Durable, Note, ProfileState, Transcript};
 use super::provider::Snapshot;
 use crate::quota::limit::{Ending, Limit, Reset};
+use crate::quota::poll::is_ahead;
 use crate::quota::window::{Cooldown, Reading, Window};
 use crate::reason::OVERAGE_USED;
 use crate::registry::schema::Profile;
@@ -42,7 +44,8 @@ pub fn apply_event(snapshot: &mut Snapshot, event: &Event, now: Timestamp) {
         return;
     }
     let state = snapshot.entry(event.profile.as_str());
-    state.last_used = state.last_used.max(Some(event.at));
+    let used = state.last_used.filter(|used| !is_ahead(*used, now));
+    state.last_used = used.max(Some(event.at));
     if let Some(path) = event
         .transcript
         .as_ref()
@@ -62,7 +65,7 @@ pub fn apply_event(snapshot: &mut Snapshot, event: &Event, now: Timestamp) {
     match event.event {
         Kind::Windows => {
             let source = event.reason.as_deref().unwrap_or(STATUS_LINE);
-            saw_windows(state, &event.windows, event.at, source);
+            saw_windows(state, &event.windows, event.at, source, now);
         }
         Kind::StopFailure => {
             if let Some(ending) = failure(event) {
@@ -156,7 +159,7 @@ pub fn apply_ending(
     let state = snapshot.entry(profile);
     let kept = unknown.then(|| state.durable.clone());
     if let Some(at) = ending.windows_at {
-        saw_windows(state, &ending.windows, at, source(ending));
+        saw_windows(state, &ending.windows, at, source(ending), now);
     }
     if let (Some(limit), Some(at)) = (ending.limit, ending.at)
         && !is_one_models(state, ending)
@@ -209,10 +212,21 @@ fn volatile_only(state: &mut ProfileState, kept: Durable) {
 }
 
 /// Takes windows that a worker's own CLI was told: a reading that cost no request.
-fn saw_windows(state: &mut ProfileState, windows: &[Window], at: Timestamp, source: &str) {
+fn saw_windows(
+    state: &mut ProfileState,
+    windows: &[Window],
+    at: Timestamp,
+    source: &str,
+    now: Timestamp,
+) {
     let Some(proof) = &state.proof else { return };
     if windows.is_empty() {
         return;
+    }
+    if let Some(known) = &mut state.reading
+        && is_ahead(known.at, now)
+    {
+        known.at = at;
     }
     let reading = Reading {
         at,
@@ -238,6 +252,7 @@ pub fn met(
     reset: Option<Reset>,
     now: Timestamp,
 ) {
+    let at = if is_ahead(at, now) { now } else { at };
     let rest = |span: SignedDuration| Cooldown {
         reason: limit.word().to_owned(),
         until: at.checked_add(span).unwrap_or(at),
@@ -247,7 +262,7 @@ pub fn met(
     let lifted = state
         .durable
         .limits_cleared
-        .is_some_and(|lifted| at <= lifted);
+        .is_some_and(|lifted| at <= lifted && !is_ahead(lifted, now));
     if lifted && limit != Limit::Auth {
         return;
     }
@@ -261,7 +276,7 @@ pub fn met(
         (Limit::Quota, None) => rest(UNSTATED),
         (Limit::Rate, _) => rest(RATE + jitter(&state.profile, at)),
         (Limit::Suspected, _) => rest(SUSPECTED),
-        (Limit::Auth, _) => return merge::auth_broken(state, "auth", at),
+        (Limit::Auth, _) => return merge::auth_broken(state, "auth", at, now),
         (Limit::Billing, _) => return block(state, limit.word(), at),
     };
     if cooldown.until <= now {

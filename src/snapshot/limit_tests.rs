@@ -370,3 +370,37 @@ fn what_a_person_lifts_is_lifted_for_good_and_measured_anew() {
     );
     assert!(!clear(), "there was nothing to lift");
 }
+
+#[test]
+fn after_the_clock_was_set_back_limits_uses_and_windows_count_again() {
+    let ahead = now() + SignedDuration::from_hours(400 * 24);
+    let mut snapshot = proved();
+    let state = snapshot.entry(NAME);
+    state.durable.limits_cleared = Some(ahead);
+    state.last_used = Some(ahead);
+    merge::read(
+        state,
+        Reading {
+            at: ahead,
+            fingerprint: state.fingerprint().unwrap().whole.clone(),
+            source: "builtin".to_owned(),
+            windows: vec![window(WindowKind::Weekly, None, 90.0, 500)],
+            overage_enabled: None,
+            spend: None,
+        },
+        merge::Extent::Whole,
+    );
+    met(state, Limit::Quota, now(), Some(reset(500)), now());
+    let until = state.cooldown.take().map(|cooldown| cooldown.until);
+    assert_eq!(until, Some(after(500)), "it was lifted before it was met");
+    met(state, Limit::Rate, ahead, None, now());
+    let until = state.cooldown.take().unwrap().until;
+    assert!(until < after(100), "rests until {until}");
+    let mut seen = event("t", Windows, 1, 1);
+    seen.windows = vec![window(WindowKind::Session, None, 7.0, 500)];
+    apply_event(&mut snapshot, &seen, now());
+    let state = &snapshot.states[NAME];
+    assert_eq!(state.last_used, Some(seen.at));
+    let reading = state.reading.as_ref().unwrap();
+    assert_eq!((reading.at, reading.windows.len()), (seen.at, 2));
+}

@@ -170,6 +170,12 @@ impl ProfileState {
         }
     }
 
+    /// Whether this may be the account that the profile is pinned to, as far as is known.
+    pub fn may_be(&self, account: &Fingerprint) -> bool {
+        let pinned = self.durable.pinned.as_ref();
+        pinned.is_none_or(|pinned| pinned.fingerprint.overlaps(account))
+    }
+
     /// Whose account it is: as proved last, else as pinned.
     pub fn fingerprint(&self) -> Option<&Fingerprint> {
         let proved = self.proof.as_ref().map(|proof| &proof.fingerprint);
