@@ -141,3 +141,15 @@ fn where_nobody_knows_any_more_whose_a_profile_is_a_person_says_so_and_no_choice
     world.command(&["profile", "verify", "two"]);
     sibling_goes_on(&world, "other");
 }
+
+#[test]
+fn under_a_new_key_every_account_is_proved_again_when_a_person_says_so_and_none_is_quarantined() {
+    let world = world();
+    std::fs::remove_file(world.sandbox.path("state/install.json")).expect("an install");
+    world.command(&["config", "set", "install_id", "adopt"]);
+    refused_everywhere(&world, "identity_unproven");
+    world.command(&["profile", "verify", "--all"]);
+    one_works(&world, "t");
+    swap(&world, "two", "one");
+    drop(exec(&world, "again", "one").refused("identity_changed"));
+}
