@@ -204,17 +204,10 @@ pub fn eligibility_if_enabled(
     if state.durable.drain.is_some() {
         return refused(code::DRAINING);
     }
-    let cooldowns = [&state.cooldown, &state.durable.cooldown];
-    if let Some(until) = cooldowns
-        .into_iter()
-        .flatten()
-        .map(|cooldown| cooldown.until)
-        .filter(|until| *until > now)
-        .max()
-    {
+    if let Some(rest) = state.rest(now) {
         return Eligibility::Refused {
             code: code::COOLDOWN,
-            retry_at: Some(until),
+            retry_at: Some(rest.until),
         };
     }
     quota(facts, asked, settings)

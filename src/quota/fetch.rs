@@ -404,7 +404,7 @@ impl<'a> Fetch<'a> {
                 Some(error) => {
                     // An external reader may mean an expired token, which is no broken login.
                     if *error == FetchError::Unauthorized && !self.is_external() {
-                        merge::auth_broken(state, REFUSED, now);
+                        merge::auth_broken(state, REFUSED, now, now);
                     }
                     let identity = matches!(&brought.fetched.identity, Some(Err(_)));
                     Ok(Outcome::Failed(poll::reason(error, identity)))

@@ -12,6 +12,7 @@ use super::merge::{self, Extent};
 use super::profile::{Durable, Note, ProfileState, Transcript};
 use super::provider::Snapshot;
 use crate::quota::limit::{Ending, Limit, Reset};
+use crate::quota::poll::is_ahead;
 use crate::quota::window::{Cooldown, Reading, Window};
 
 /// A cooldown longer than this survives the loss of the snapshot.
@@ -209,7 +210,8 @@ pub fn met(
     let lifted = state
         .durable
         .limits_cleared
-        .is_some_and(|lifted| at <= lifted);
+        // One from ahead is from before the clock was set back, and would hide every limit until then.
+        .is_some_and(|lifted| at <= lifted && !is_ahead(lifted, now));
     if lifted && limit != Limit::Auth {
         return;
     }
@@ -223,7 +225,7 @@ pub fn met(
         (Limit::Quota, None) => rest(UNSTATED),
         (Limit::Rate, _) => rest(RATE + jitter(&state.profile, at)),
         (Limit::Suspected, _) => rest(SUSPECTED),
-        (Limit::Auth, _) => return merge::auth_broken(state, "auth", at),
+        (Limit::Auth, _) => return merge::auth_broken(state, "auth", at, now),
         (Limit::Billing, _) => {
             state.durable.billing_block.get_or_insert(Note {
                 reason: "billing".to_owned(),
@@ -243,7 +245,7 @@ pub fn met(
     };
     if slot
         .as_ref()
-        .is_none_or(|known| known.until < cooldown.until)
+        .is_none_or(|known| known.until < cooldown.until || !known.holds(now))
     {
         *slot = Some(cooldown);
     }

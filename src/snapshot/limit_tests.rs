@@ -348,3 +348,26 @@ fn what_a_person_lifts_is_lifted_for_good_and_measured_anew() {
     );
     assert!(!clear(), "there was nothing to lift");
 }
+
+#[test]
+fn what_a_clock_ahead_left_hides_no_limit_and_outlasts_none() {
+    let ahead = after(259_200);
+    let mut state = ProfileState::named("x");
+    state.durable.limits_cleared = Some(ahead);
+    met(&mut state, Limit::Rate, ahead, None, ahead);
+    assert_eq!(state.cooldown, None, "lifted in that very moment");
+    met(
+        &mut state,
+        Limit::Suspected,
+        after(259_201),
+        None,
+        after(259_201),
+    );
+    assert!(state.rest(after(259_201)).is_some());
+    assert_eq!(state.rest(now()), None, "the clock was set back");
+    met(&mut state, Limit::Rate, now(), None, now());
+    let rest = state
+        .rest(now())
+        .map(|rest| (rest.since, rest.reason.as_str()));
+    assert_eq!(rest, Some((now(), "rate")));
+}

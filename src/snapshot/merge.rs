@@ -53,7 +53,8 @@ pub fn prove(state: &mut ProfileState, proof: Proof) -> Proved {
     if state
         .auth_broken
         .as_ref()
-        .is_some_and(|note| note.at <= proof.at)
+        // One from ahead is from before the clock was set back: no proof would ever be newer.
+        .is_some_and(|note| note.at <= proof.at || is_ahead(note.at, proof.at))
     {
         state.auth_broken = None;
     }
@@ -133,8 +134,10 @@ pub fn read(state: &mut ProfileState, mut reading: Reading, extent: Extent) -> b
 }
 
 /// Notes that the server or the provider's CLI no longer takes the login, unless it was proved since.
-pub fn auth_broken(state: &mut ProfileState, reason: &str, at: Timestamp) {
-    if state.proof.as_ref().is_none_or(|proof| proof.at < at) {
+pub fn auth_broken(state: &mut ProfileState, reason: &str, at: Timestamp, now: Timestamp) {
+    // A proof from ahead is from before the clock was set back: no refusal would ever be newer.
+    let is_older = |proof: &Proof| proof.at < at || is_ahead(proof.at, now);
+    if state.proof.as_ref().is_none_or(is_older) {
         state.auth_broken = Some(Note {
             reason: reason.to_owned(),
             at,
@@ -320,13 +323,24 @@ mod tests {
     #[test]
     fn a_newer_proof_mends_a_broken_login_and_older_news_does_not_break_it() {
         let mut state = ProfileState::named("claude-1");
-        auth_broken(&mut state, "unauthorized", at(0));
+        auth_broken(&mut state, "unauthorized", at(0), at(0));
         assert!(state.auth_broken.is_some());
         prove(&mut state, proof("a1", None, 5));
         assert_eq!(state.auth_broken, None);
-        auth_broken(&mut state, "unauthorized", at(3));
+        auth_broken(&mut state, "unauthorized", at(3), at(3));
         assert_eq!(state.auth_broken, None);
-        auth_broken(&mut state, "unauthorized", at(6));
+        auth_broken(&mut state, "unauthorized", at(6), at(6));
         assert!(state.auth_broken.is_some());
+    }
+    #[test]
+    fn a_clock_that_is_set_back_leaves_no_login_broken_and_none_unbreakable() {
+        const DAYS: i64 = 259_200;
+        let mut state = ProfileState::named("claude-1");
+        auth_broken(&mut state, "auth", at(DAYS), at(DAYS));
+        prove(&mut state, proof("a1", None, 0));
+        assert_eq!(state.auth_broken, None, "a new login cures it");
+        prove(&mut state, proof("a1", None, DAYS));
+        auth_broken(&mut state, "auth", at(5), at(5));
+        assert!(state.auth_broken.is_some(), "the login was refused");
     }
 }

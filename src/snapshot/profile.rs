@@ -167,6 +167,15 @@ impl ProfileState {
         }
     }
 
+    /// The cooldown that holds now and ends last.
+    pub fn rest(&self, now: Timestamp) -> Option<&Cooldown> {
+        [&self.cooldown, &self.durable.cooldown]
+            .into_iter()
+            .flatten()
+            .filter(|cooldown| cooldown.holds(now))
+            .max_by_key(|cooldown| cooldown.until)
+    }
+
     /// Whose account it is: as proved last, else as pinned.
     pub fn fingerprint(&self) -> Option<&Fingerprint> {
         let proved = self.proof.as_ref().map(|proof| &proof.fingerprint);
