@@ -7,6 +7,8 @@
 )]
 
 mod architecture;
+mod cases;
+mod cli_choose;
 mod cli_contract;
 mod cli_demo;
 mod cli_doctor;
@@ -24,8 +26,10 @@ mod first_contract;
 mod formats;
 mod generated;
 mod guard;
+mod homes;
 mod hooks;
 mod http_client;
+mod identity;
 mod launch;
 mod lease_late;
 mod lease_process;

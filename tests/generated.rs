@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use agent_fleet::error::{Class, code};
+use agent_fleet::reason::{self, Group};
 use agent_fleet::report::doctor::{Told, machine_checks, profile_checks};
 use agent_fleet::{cli, contract, env};
 
@@ -56,6 +57,62 @@ fn the_page_of_errors_is_made_from_the_codes() {
 }
 
 #[test]
+fn the_page_of_reasons_is_made_from_the_words() {
+    let mut page = format!("# Reasons\n\n{MADE}");
+    take(
+        &mut page,
+        "Every word that an answer gives as a reason. `agent-fleet reasons WORD` says the same. What ends it is `fine`\n\
+         (nothing has to), `time` (it passes by itself, or the next command settles it by the way) or `person` (type the\n\
+         command, with the profile for `ID`). New words may be added; none is renamed while the contract's version stays.\n\
+         A profile may also be refused with any other code of [errors.md](errors.md).\n",
+    );
+    for group in Group::EVERY {
+        take(
+            &mut page,
+            format_args!(
+                "## {}\n\n| word | meaning | ends by | what to type |\n|---|---|---|---|",
+                title(group)
+            ),
+        );
+        for reason in reason::ALL.iter().filter(|reason| reason.group == group) {
+            let cure = match reason.cure {
+                "" => String::new(),
+                cure => format!("`{cure}`"),
+            };
+            take(
+                &mut page,
+                format_args!(
+                    "| `{}` | {} | {} | {cure} |",
+                    reason.word,
+                    reason.meaning,
+                    reason.ends.name()
+                ),
+            );
+        }
+        take(&mut page, "");
+    }
+    check("docs/reasons.md", &format!("{}\n", page.trim_end()));
+}
+
+fn title(group: Group) -> &'static str {
+    match group {
+        Group::Decision => "Why this profile (`decision_reason`)",
+        Group::Eligible => "A profile that could take the task (`reason`)",
+        Group::Refused => "A profile that could not (`reason`)",
+        Group::Reading => {
+            "Why a reading is not fresh (`degraded_reason`; `reason`, `status` and `reported_status` of a quota row)"
+        }
+        Group::Limit => "Limits, blocks and quarantine (`reason` of a cooldown)",
+        Group::Proof => "Why an account is not proved (in the sentence of a refusal)",
+        Group::Anchor => {
+            "Why a worker's account cannot be told from your own login (in the sentence of a refusal)"
+        }
+        Group::Login => "What the credential file says (`auth_status`)",
+        Group::Verdict => "Whether a lease's holder lives (`verdict`)",
+    }
+}
+
+#[test]
 fn the_schema_is_made_from_the_types_that_are_serialised() {
     let page = format!("{:#}\n", contract::schema::document());
     check(
@@ -91,8 +148,8 @@ fn the_page_of_checks_is_made_from_the_checks() {
     take(
         &mut page,
         "`agent-fleet doctor` looks at everything that work depends on and says, for each check, `ok`, `warn` or `fail`,\n\
-         what it saw, how old that is, and a command that can be typed. It is offline: it reads local files and `/proc`,\n\
-         starts no provider process and asks no server.\n\n\
+         what it saw, how old that is, and a command that can be typed. Without `--probe` it is offline: it reads local\n\
+         files and `/proc`, starts no provider process and asks no server.\n\n\
          It is a report and no refusal: it exits 0 whatever it finds. `healthy` is false when a check of the machine or of\n\
          an enabled profile failed. Shell scripts ask `agent-fleet doctor --format json | jq -e .healthy`.\n\n\
          `--fix` mends only what is safe and ours, says what it did, and checks again: it removes an empty refresh lock\n\
@@ -100,7 +157,10 @@ fn the_page_of_checks_is_made_from_the_checks() {
          lease or session, as `profile provision` does (which asks Codex about hooks in a throw-away home); ends\n\
          reservations whose time has passed; makes `share/bin/agent-fleet` lead to this program; and removes temporary\n\
          files of killed commands from our own directories. It never touches a\n\
-         login, a process, or a lease whose process may live.\n",
+         login, a process, or a lease whose process may live.\n\n\
+         `--probe` asks first, as `profile verify --all --probe` does: one read-only request for each profile, and where a\n\
+         login changed and its token ran out before anybody was asked, the provider's own CLI refreshes it, in a home\n\
+         without a live lease. What could not be asked or refreshed is said on stderr, and the checks show the rest.\n",
     );
     let mut table = |heading: &str, checks: &[Told]| {
         take(

@@ -9,10 +9,10 @@
 use std::time::Duration;
 
 use camino::Utf8Path;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use super::external::{self, Subject};
-use super::headroom::{self, Question, Status, TOKEN_EXPIRED};
+use super::headroom::{self, Question, Status};
 use super::poll;
 use super::refresh::{Ask, Asker, Outcome, Target};
 use super::window::Reading;
@@ -22,9 +22,10 @@ use crate::env::Context;
 use crate::error::Result;
 use crate::id::{ProfileId, ProviderKind};
 use crate::identity::credential::{self, Look, Seen};
-use crate::identity::fingerprint::{Account, Fingerprint, Key};
+use crate::identity::fingerprint::Key;
 use crate::identity::proof::{Unproven, is_usable};
 use crate::provider::{self as services, FetchError, Fetched, LoginKind, Want, account};
+use crate::reason::TOKEN_EXPIRED;
 use crate::registry::schema::{
     Anchor, Credential, ProviderSettings, QuotaReader, Registry, SafetyPolicy,
 };
@@ -35,8 +36,12 @@ use crate::store::lock::{Locks, Mode, Name};
 
 /// The reason word of a login that the server turned away.
 const REFUSED: &str = "unauthorized";
+/// The reason word of a profile that nobody has said whose it is.
+const UNPINNED: &str = "unproven";
 /// The reason word of files that contradict the server about whose login they hold.
-const HINT_DISAGREES: &str = "hint_disagrees";
+pub(crate) const HINT_DISAGREES: &str = "hint_disagrees";
+/// How long a contradiction is left alone: a login that is half-way in needs no longer.
+const SETTLING: SignedDuration = SignedDuration::from_secs(10);
 
 /// How long a server or a reader may take; what is left of a routine verb's time is for keeping the answer.
 const LONGEST: Duration = Duration::from_secs(6);
@@ -55,6 +60,9 @@ pub(super) struct Fetch<'a> {
     reader: &'a QuotaReader,
     want: Want,
     asker: Asker,
+    /// Whether the first answer says whose profile it is. One that takes work was pinned before: where that is
+    /// not known any more, a person has to say so.
+    may_pin: bool,
     fresh_seconds: u64,
     began: Timestamp,
     deadline: &'a Deadline,
@@ -116,6 +124,10 @@ impl<'a> Fetch<'a> {
                     && !matches!(ask.target, Target::Base(_)),
             },
             asker: ask.asker,
+            may_pin: match ask.target {
+                Target::Profile(profile) => !profile.enabled || ask.asker == Asker::Person,
+                Target::Base(_) => true,
+            },
             fresh_seconds: registry.settings.quota_fresh_seconds,
             began: context.clock.now(),
             deadline,
@@ -124,6 +136,17 @@ impl<'a> Fetch<'a> {
 
     fn provider(&self) -> ProviderKind {
         self.settings.kind
+    }
+
+    /// Where the CLI keeps its own settings: beside its default home, within any other.
+    fn settings_home(&self) -> &Utf8Path {
+        let person = &self.context.roots.home;
+        let default = person.join(services::of(self.provider()).default_home());
+        if self.name == BASE && self.home == default {
+            person
+        } else {
+            self.home
+        }
     }
 
     fn is_external(&self) -> bool {
@@ -203,6 +226,9 @@ impl<'a> Fetch<'a> {
 
     /// What must still be asked, by what is known and by what the poll budget allows.
     fn need(&self, state: &ProfileState, look: Option<&Look>) -> Need {
+        if !self.may_pin && state.durable.pinned.is_none() {
+            return Need::Nothing(Outcome::Left(UNPINNED));
+        }
         let now = self.context.clock.now();
         let digest = look.map(|look| look.login.digest.as_str());
         let proof = state
@@ -212,7 +238,10 @@ impl<'a> Fetch<'a> {
         let by_person = self.asker == Asker::Person;
         let identity = match proof {
             None => self.want.identity || self.want.usage,
-            Some(proof) => by_person && self.want.identity && proof.at < self.began,
+            Some(proof) => {
+                let older = proof.at < self.began || poll::is_ahead(proof.at, self.began);
+                by_person && self.want.identity && older
+            }
         };
         let worth = headroom::worth(state, &self.question(now));
         // While another login is not proved to be the same account, its reading is not known to be too old.
@@ -338,8 +367,10 @@ impl<'a> Fetch<'a> {
         let now = self.context.clock.now();
         let hints = look
             .as_ref()
-            .filter(|_| self.name != BASE)
-            .map(|look| account::hints(self.provider(), self.home, look.text.expose().as_bytes()))
+            .map(|look| {
+                let settings = self.settings_home();
+                account::hints(self.provider(), settings, look.text.expose().as_bytes())
+            })
             .unwrap_or_default();
         let look = look.as_deref();
         provider::update(self.context, self.provider(), self.deadline, |snapshot| {
@@ -358,10 +389,11 @@ impl<'a> Fetch<'a> {
                 state.login_expires_at = look.login.login_expires_at;
             }
             if let (Some(account), Some(fingerprint)) = (found, fingerprint) {
-                let contradicted = hints.iter().any(|hint| contradicts(hint, account));
-                if contradicted && may_be(state, &fingerprint) {
+                let contradicted = hints.iter().any(|hint| hint.contradicts(account));
+                if contradicted && state.may_be(&fingerprint) {
                     state.proof = None;
                     state.poll.reason = Some(HINT_DISAGREES.to_owned());
+                    state.poll.next_at = now.checked_add(SETTLING).ok();
                     return Ok(Outcome::Failed(HINT_DISAGREES));
                 }
                 let proof = Proof {
@@ -397,14 +429,20 @@ impl<'a> Fetch<'a> {
                     state.poll.reason = Some(poll::MISREAD.to_owned());
                 }
                 // The server takes the login after all. What a worker said of it stands.
-                state.auth_broken.take_if(|note| note.reason == REFUSED);
+                if state
+                    .auth_broken
+                    .take_if(|note| note.reason == REFUSED)
+                    .is_some()
+                {
+                    state.refused_login = None;
+                }
             }
             match first_error(&brought.fetched) {
                 None => Ok(Outcome::Known),
                 Some(error) => {
                     // An external reader may mean an expired token, which is no broken login.
                     if *error == FetchError::Unauthorized && !self.is_external() {
-                        merge::auth_broken(state, REFUSED, now, now);
+                        merge::refused(state, digest, now);
                     }
                     let identity = matches!(&brought.fetched.identity, Some(Err(_)));
                     Ok(Outcome::Failed(poll::reason(error, identity)))
@@ -440,23 +478,6 @@ fn first_error(fetched: &Fetched) -> Option<&FetchError> {
         .as_ref()
         .and_then(|found| found.as_ref().err());
     identity.or(usage)
-}
-
-/// Whether a file's claim names another account than the server did.
-fn contradicts(hint: &Account, account: &Account) -> bool {
-    [
-        (&hint.user, &account.user),
-        (&hint.account, &account.account),
-        (&hint.organization, &account.organization),
-    ]
-    .iter()
-    .any(|(claim, fact)| matches!((claim, fact), (Some(claim), Some(fact)) if claim != fact))
-}
-
-/// Whether the account may be the pinned one, as far as is known.
-fn may_be(state: &ProfileState, fingerprint: &Fingerprint) -> bool {
-    let pinned = state.durable.pinned.as_ref();
-    pinned.is_none_or(|pinned| pinned.fingerprint.overlaps(fingerprint))
 }
 
 /// The word for why nothing may be asked now.

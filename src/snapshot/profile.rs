@@ -142,6 +142,9 @@ pub struct ProfileState {
     /// `auth_broken` seen in evidence or by a reader, with its time; cleared by a newer proof.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub auth_broken: Option<Note>,
+    /// Digest of the login that the server refused; another one in the home may be asked about again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub refused_login: Option<String>,
     /// Fetch budget.
     pub poll: Poll,
     /// The transcripts of leases that were not seen to end, oldest first.
@@ -174,6 +177,12 @@ impl ProfileState {
             .flatten()
             .filter(|cooldown| cooldown.holds(now))
             .max_by_key(|cooldown| cooldown.until)
+    }
+
+    /// Whether this may be the account that the profile is pinned to, as far as is known.
+    pub fn may_be(&self, account: &Fingerprint) -> bool {
+        let pinned = self.durable.pinned.as_ref();
+        pinned.is_none_or(|pinned| pinned.fingerprint.overlaps(account))
     }
 
     /// Whose account it is: as proved last, else as pinned.

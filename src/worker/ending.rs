@@ -129,6 +129,7 @@ mod tests {
                 resets_at: None,
             }],
             windows_at: Some(at),
+            overage_used: false,
         }
     }
 

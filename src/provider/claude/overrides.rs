@@ -243,6 +243,26 @@ mod tests {
     }
 
     #[test]
+    fn a_file_that_says_nothing_replaces_nothing_and_a_byte_order_mark_hides_nothing() {
+        let world = World::new();
+        for nothing in ["", " \n", "\u{feff}", "\u{feff}{}"] {
+            world.write("home/settings.json", nothing);
+            assert_eq!(sources(&world), [""; 0], "{nothing:?}");
+        }
+        let path = world.write(
+            "home/.claude.json",
+            "\u{feff}{\"primaryApiKey\":\"planted\"}",
+        );
+        assert_eq!(sources(&world), [format!("{path}: primaryApiKey")]);
+        world.write("home/.claude.json", "{}");
+        let path = world.write(
+            "work/.claude/settings.json",
+            "\u{feff}{\"apiKeyHelper\":\"planted\"}",
+        );
+        assert_eq!(sources(&world), [format!("{path}: apiKeyHelper")]);
+    }
+
+    #[test]
     fn empty_values_replace_nothing_and_unreadable_files_fail_closed() {
         let world = World::new();
         let blank = json!({"apiKeyHelper": "", "env": {"ANTHROPIC_API_KEY": ""}, "model": "x"});

@@ -7,8 +7,8 @@ use crate::contract::status::{RowState, StatusRow, Warning};
 use crate::contract::unleased::{Unleased, UnleasedLife, UnleasedRole};
 use crate::error::Error;
 use crate::id::ProfileId;
+use crate::identity::expiry::{Forecast, forecast};
 use crate::registry::schema::Profile;
-use crate::report::expiry::{Forecast, forecast};
 use crate::report::refresh_lock::{RefreshLock, Standing};
 
 /// What was seen.
