@@ -201,11 +201,7 @@ fn unproven(
 /// Whether the profile takes no work whoever it is.
 fn is_resting(state: &ProfileState, now: Timestamp) -> bool {
     let durable = &state.durable;
-    let cooldowns = [&state.cooldown, &durable.cooldown];
-    let cooling = cooldowns.into_iter().flatten();
-    durable.drain.is_some()
-        || durable.billing_block.is_some()
-        || cooling.into_iter().any(|cooldown| cooldown.until > now)
+    durable.drain.is_some() || durable.billing_block.is_some() || state.rest(now).is_some()
 }
 
 /// Why a proved login cannot be shown to the server any more, where that is so.

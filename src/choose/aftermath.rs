@@ -23,7 +23,7 @@ use crate::error::Result;
 use crate::id::{ProfileId, ProviderKind};
 use crate::lease::{Ended, LeaseStore, Reclaimed};
 use crate::provider;
-use crate::provider::home::conversation::Tail;
+use crate::provider::home::conversation::{Tail, lies_in};
 use crate::quota::limit::Ending;
 use crate::registry::schema::{Profile, Registry};
 use crate::snapshot::limit::{Spending, apply_ending};
@@ -89,7 +89,7 @@ pub(super) fn look(
         .rev()
         .filter(|known| looked.insert(known.generation));
     let news: Vec<News> = unseen
-        .filter(|known| known.path.starts_with(&profile.home))
+        .filter(|known| lies_in(&known.path, &profile.home))
         .filter_map(|known| look_at(context, profile, known))
         .take(MOST)
         .collect();
@@ -190,7 +190,7 @@ fn transcript(
     let generation = ended.lease.generation;
     let mut known = state.into_iter().flat_map(|state| &state.transcripts);
     if let Some(known) = known.find(|known| known.generation == generation) {
-        return known.path.starts_with(&profile.home).then(|| known.clone());
+        return lies_in(&known.path, &profile.home).then(|| known.clone());
     }
     let record = session::of_key(&context.roots.state, ended.task_key).ok()??;
     if record.generation != generation || record.session.profile != profile.id {
@@ -215,7 +215,7 @@ fn transcript(
 /// Only what lies in the profile's own home speaks for its account.
 fn own(profile: &Profile, path: PathBuf) -> Option<camino::Utf8PathBuf> {
     let path = camino::Utf8PathBuf::from_path_buf(path).ok()?;
-    path.starts_with(&profile.home).then_some(path)
+    lies_in(&path, &profile.home).then_some(path)
 }
 
 /// Reads the transcripts of the leases that a command other than a selection found ended. Its own work is done
@@ -336,9 +336,12 @@ mod tests {
         let (context, profile) = (&world.context, profile(&world));
         let path = world.directory.path().join("home-of-another.jsonl");
         append::line(&path, LIMIT).unwrap();
-        let known = knows(context, &world, 7, path.to_str().unwrap());
-        assert!(!news(context, &world, &profile, &known));
-        assert_eq!(state(context), known);
+        let climbing = profile.home.join("../home-of-another.jsonl");
+        for outside in [path.to_str().unwrap(), climbing.as_str()] {
+            let known = knows(context, &world, 7, outside);
+            assert!(!news(context, &world, &profile, &known), "{outside}");
+            assert_eq!(state(context), known);
+        }
     }
 
     #[test]

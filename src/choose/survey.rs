@@ -194,13 +194,8 @@ impl<'a> Survey<'a> {
     /// The profiles that rest from a limit per minute, and until when.
     pub(super) fn paced(&self) -> BTreeMap<ProfileId, Timestamp> {
         let rests = self.entries.iter().filter_map(|entry| {
-            let state = &entry.known.state;
-            let cooldowns = [&state.cooldown, &state.durable.cooldown];
-            let last = cooldowns
-                .into_iter()
-                .flatten()
-                .max_by_key(|one| one.until)?;
-            let paced = last.reason == "rate" && last.until > self.now;
+            let last = entry.known.state.rest(self.now)?;
+            let paced = last.reason == Limit::Rate.word();
             paced.then(|| (entry.profile.id.clone(), last.until))
         });
         rests.collect()
@@ -300,7 +295,7 @@ impl<'a> Survey<'a> {
     pub(super) fn resting(&self) -> impl Iterator<Item = (&'a Profile, &ProfileState)> {
         let rests = |entry: &&Entry<'a>| {
             let cooldown = entry.known.state.cooldown.as_ref();
-            cooldown.is_some_and(|it| it.reason == Limit::Rate.word() && it.until > self.now)
+            cooldown.is_some_and(|it| it.reason == Limit::Rate.word() && it.holds(self.now))
         };
         let resting = self.entries.iter().filter(rests);
         resting.map(|entry| (entry.profile, &entry.known.state))

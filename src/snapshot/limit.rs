@@ -167,7 +167,7 @@ pub fn apply_ending(
         met(state, limit, at, ending.reset, now);
     }
     if let (true, Spending::Refused, Some(at)) = (ending.overage_used, spending, ending.at) {
-        block(state, OVERAGE_USED, at);
+        block(state, OVERAGE_USED, at, now);
     }
     if let Some(kept) = kept {
         volatile_only(state, kept);
@@ -259,11 +259,7 @@ pub fn met(
         since: at,
         guessed: false,
     };
-    let lifted = state
-        .durable
-        .limits_cleared
-        .is_some_and(|lifted| at <= lifted && !is_ahead(lifted, now));
-    if lifted && limit != Limit::Auth {
+    if is_lifted(state, at, now) && limit != Limit::Auth {
         return;
     }
     let reset = reset.filter(|reset| reset.at.duration_since(at) <= FURTHEST);
@@ -277,7 +273,7 @@ pub fn met(
         (Limit::Rate, _) => rest(RATE + jitter(&state.profile, at)),
         (Limit::Suspected, _) => rest(SUSPECTED),
         (Limit::Auth, _) => return merge::auth_broken(state, "auth", at, now),
-        (Limit::Billing, _) => return block(state, limit.word(), at),
+        (Limit::Billing, _) => return block(state, limit.word(), at, now),
     };
     if cooldown.until <= now {
         return;
@@ -290,17 +286,23 @@ pub fn met(
     };
     if slot
         .as_ref()
-        .is_none_or(|known| known.until < cooldown.until)
+        .is_none_or(|known| known.until < cooldown.until || !known.holds(now))
     {
         *slot = Some(cooldown);
     }
 }
 
+/// Whether a person has lifted what was met at `at`. When they did so ahead of now, the clock was set back since:
+/// that would hide every limit until it is there again.
+fn is_lifted(state: &ProfileState, at: Timestamp, now: Timestamp) -> bool {
+    let lifted = state.durable.limits_cleared;
+    lifted.is_some_and(|lifted| at <= lifted && !is_ahead(lifted, now))
+}
+
 /// Blocks a profile until a person looks, unless one has since.
-fn block(state: &mut ProfileState, reason: &str, at: Timestamp) {
-    let durable = &mut state.durable;
-    if durable.limits_cleared.is_none_or(|lifted| at > lifted) {
-        durable.billing_block.get_or_insert_with(|| Note {
+fn block(state: &mut ProfileState, reason: &str, at: Timestamp, now: Timestamp) {
+    if !is_lifted(state, at, now) {
+        state.durable.billing_block.get_or_insert_with(|| Note {
             reason: reason.to_owned(),
             at,
         });

@@ -372,6 +372,31 @@ fn what_a_person_lifts_is_lifted_for_good_and_measured_anew() {
 }
 
 #[test]
+fn what_a_clock_ahead_left_hides_no_limit_and_outlasts_none() {
+    let ahead = after(259_200);
+    let mut state = ProfileState::named("x");
+    state.durable.limits_cleared = Some(ahead);
+    met(&mut state, Limit::Rate, ahead, None, ahead);
+    assert_eq!(state.cooldown, None, "lifted in that very moment");
+    met(
+        &mut state,
+        Limit::Suspected,
+        after(259_201),
+        None,
+        after(259_201),
+    );
+    assert!(state.rest(after(259_201)).is_some());
+    assert_eq!(state.rest(now()), None, "the clock was set back");
+    met(&mut state, Limit::Rate, now(), None, now());
+    let rest = state
+        .rest(now())
+        .map(|rest| (rest.since, rest.reason.as_str()));
+    assert_eq!(rest, Some((now(), "rate")));
+    met(&mut state, Limit::Billing, now(), None, now());
+    assert!(state.durable.billing_block.is_some(), "money is at stake");
+}
+
+#[test]
 fn after_the_clock_was_set_back_limits_uses_and_windows_count_again() {
     let ahead = now() + SignedDuration::from_hours(400 * 24);
     let mut snapshot = proved();

@@ -56,6 +56,7 @@ pub fn prove(state: &mut ProfileState, proof: Proof) -> Proved {
     if state
         .auth_broken
         .as_ref()
+        // One from ahead is from before the clock was set back: no proof would ever be newer.
         .is_some_and(|note| note.at <= proof.at || is_ahead(note.at, proof.at))
     {
         state.auth_broken = None;

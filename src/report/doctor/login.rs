@@ -272,13 +272,7 @@ fn quota(facts: &ProfileFacts) -> Finding {
 }
 
 fn cooldown(facts: &ProfileFacts) -> Finding {
-    let state = &facts.state;
-    let last = [&state.cooldown, &state.durable.cooldown]
-        .into_iter()
-        .flatten()
-        .filter(|cooldown| cooldown.until > facts.now)
-        .max_by_key(|cooldown| cooldown.until);
-    match last {
+    match facts.state.rest(facts.now) {
         None => Finding::ok("no limit holds it back"),
         Some(cooldown) => Finding::warn(
             format!(

@@ -3,7 +3,7 @@
 //!     cargo test --features test-fakes --test breaks                          ten breaks at random
 //!     cargo test --features test-fakes --test breaks -- --seed 7 --count 20   these twenty
 //!     cargo test --features test-fakes --test breaks -- --all                 every break
-//!     cargo test --features test-fakes --test breaks -- --only lease::        those of some functions
+//!     cargo test --features test-fakes --test breaks -- --only lease::        those of some functions; may be repeated
 //!
 //! It works in a copy of the tree below `target/breaks`, with build output of its own; nothing in the tree is
 //! touched. First the named tests must pass unbroken. Then each break is built, and every test that it names
@@ -38,7 +38,8 @@ use crate::trial::{Trial, demanded};
 struct Asked {
     seed: u64,
     count: usize,
-    only: Option<String>,
+    /// Parts of functions' names; empty for all.
+    only: Vec<String>,
 }
 
 fn main() -> ExitCode {
@@ -49,10 +50,8 @@ fn main() -> ExitCode {
         .iter()
         .flat_map(|section| &section.breaks)
         .filter(|one| {
-            asked
-                .only
-                .as_ref()
-                .is_none_or(|only| one.function.contains(only))
+            let mut named = asked.only.iter().map(|part| one.function.contains(part));
+            asked.only.is_empty() || named.any(|is| is)
         })
         .collect();
     let chosen = chosen(all, &asked);
@@ -60,7 +59,7 @@ fn main() -> ExitCode {
     let copy = copy::Copy::of(root);
     let trial = Trial::new(&copy);
     let wanted = demanded(chosen.iter().copied());
-    match trial.run(&wanted) {
+    match trial.run(&wanted, trial::LONG) {
         Ok(failed) if failed.is_empty() => println!("{} tests pass unbroken", wanted.len()),
         Ok(failed) => panic!("these tests fail unbroken: {failed:?}"),
         Err(error) => panic!("unbroken: {error}"),
@@ -105,7 +104,7 @@ fn broken(copy: &copy::Copy, trial: &Trial, one: &Break) -> Result<usize, String
     .concat();
     copy::write(&file, changed.as_bytes());
     let wanted = demanded([one]);
-    let ran = trial.run(&wanted);
+    let ran = trial.run(&wanted, trial::PATIENCE);
     copy::write(&file, whole.as_bytes());
     let failed = ran?;
     let blind: Vec<&str> = wanted
@@ -124,7 +123,7 @@ fn asked(mut words: impl Iterator<Item = String>) -> Asked {
     let mut asked = Asked {
         seed: std::hash::RandomState::new().build_hasher().finish() % 1_000_000,
         count: 10,
-        only: None,
+        only: Vec::new(),
     };
     while let Some(word) = words.next() {
         let mut value = || {
@@ -137,7 +136,7 @@ fn asked(mut words: impl Iterator<Item = String>) -> Asked {
             "--count" => asked.count = value().parse().expect("a count is a whole number"),
             "--all" => asked.count = usize::MAX,
             "--only" => {
-                asked.only = Some(value());
+                asked.only.push(value());
                 asked.count = usize::MAX;
             }
             other => panic!("`{other}` means nothing: --seed N, --count N, --all, --only TEXT"),
