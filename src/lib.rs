@@ -77,4 +77,5 @@ pub mod secret;
 pub mod snapshot;
 pub mod store;
 pub mod sys;
+pub mod transaction;
 pub mod worker;
