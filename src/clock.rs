@@ -2,7 +2,8 @@
 //!
 //! Wall time is for people and for quota windows; boot time (runs on during suspend, never steps) is for
 //! reservations, gates and deadlines. With the feature `test-fakes`, `AGENT_FLEET_TEST_NOW` moves wall
-//! time: an RFC 3339 instant freezes it, `+SECONDS` or `-SECONDS` shifts it. Boot time is never faked.
+//! time: an RFC 3339 instant freezes it, `+SECONDS` or `-SECONDS` shifts it, and `@FILE` does what the file says
+//! each time the time is asked for, so that it moves for processes that live. Boot time is never faked.
 
 use std::time::Duration;
 
@@ -52,6 +53,23 @@ enum Shift {
         expect(dead_code, reason = "only tests move the clock")
     )]
     Fixed(Timestamp),
+    #[cfg(any(test, feature = "test-fakes"))]
+    File(&'static str),
+}
+
+#[cfg(any(test, feature = "test-fakes"))]
+impl Shift {
+    /// What a text says of the time; nothing when it is not usable.
+    fn read(text: &str) -> Self {
+        let text = text.trim();
+        if let Ok(at) = text.parse() {
+            Self::Fixed(at)
+        } else if let Ok(seconds) = text.trim_start_matches('+').parse() {
+            Self::By(SignedDuration::from_secs(seconds))
+        } else {
+            Self::None
+        }
+    }
 }
 
 impl Clock {
@@ -63,12 +81,10 @@ impl Clock {
     /// A clock moved by the text of `AGENT_FLEET_TEST_NOW`; the machine's clock when it says nothing usable.
     #[cfg(any(test, feature = "test-fakes"))]
     pub fn moved(text: &str) -> Self {
-        let shift = if let Ok(at) = text.parse::<Timestamp>() {
-            Shift::Fixed(at)
-        } else if let Ok(seconds) = text.trim_start_matches('+').parse::<i64>() {
-            Shift::By(SignedDuration::from_secs(seconds))
-        } else {
-            Shift::None
+        let shift = match text.strip_prefix('@') {
+            // The few clocks of a process are for as long as it lives.
+            Some(path) => Shift::File(Box::leak(path.into())),
+            None => Shift::read(text),
         };
         Self { shift }
     }
@@ -76,7 +92,16 @@ impl Clock {
     /// Wall time.
     #[expect(clippy::disallowed_methods, reason = "this is the clock")]
     pub fn now(&self) -> Timestamp {
-        match self.shift {
+        #[cfg(any(test, feature = "test-fakes"))]
+        let shift = match self.shift {
+            Shift::File(path) => Shift::read(&std::fs::read_to_string(path).unwrap_or_default()),
+            shift @ (Shift::None | Shift::By(_) | Shift::Fixed(_)) => shift,
+        };
+        #[cfg(not(any(test, feature = "test-fakes")))]
+        let shift = self.shift;
+        match shift {
+            #[cfg(any(test, feature = "test-fakes"))]
+            Shift::File(_) => Timestamp::now(),
             Shift::None => Timestamp::now(),
             Shift::By(span) => Timestamp::now().checked_add(span).unwrap_or(Timestamp::MAX),
             Shift::Fixed(at) => at,
@@ -164,6 +189,17 @@ mod tests {
         assert_eq!(clock.now().to_string(), "2030-01-02T03:04:05Z");
         let ahead = Clock::moved("+3600");
         assert!(ahead.now().duration_since(Clock::real().now()).as_secs() >= 3599);
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let moving = Clock::moved(&format!("@{}", file.path().display()));
+        for text in ["2030-01-02T03:04:05Z", "2030-01-02T03:04:06Z\n"] {
+            crate::store::replace::replace(
+                camino::Utf8Path::from_path(file.path()).unwrap(),
+                text.as_bytes(),
+                crate::store::replace::Durability::Volatile,
+            )
+            .unwrap();
+            assert_eq!(moving.now().to_string(), text.trim());
+        }
         assert!(ahead.boot().since(Clock::real().boot()) < Duration::from_mins(1));
     }
 }

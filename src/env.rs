@@ -250,6 +250,10 @@ fn absolute(name: &str, path: &Path) -> Result<Utf8PathBuf> {
 }
 
 /// Protections that a test may switch off; all on in a shipped build.
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each protection is off or on by itself"
+)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Faults {
     /// The `leases` lock is not taken.
@@ -258,6 +262,8 @@ pub struct Faults {
     pub no_witness: bool,
     /// The start gate lets everyone through.
     pub no_start_gate: bool,
+    /// Nobody sees who waits.
+    pub no_queue: bool,
 }
 
 /// What every operation needs from the world.
@@ -310,6 +316,7 @@ fn faults(variables: &Variables) -> Faults {
         no_leases_lock: has("no-leases-lock"),
         no_witness: has("no-witness"),
         no_start_gate: has("no-start-gate"),
+        no_queue: has("no-queue"),
     }
 }
 #[cfg(not(feature = "test-fakes"))]

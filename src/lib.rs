@@ -48,6 +48,7 @@
 //! | `state/snapshot/registry` | [`snapshot::registry`] |
 //! | `state/snapshot/<provider>` | [`snapshot::provider`] |
 //! | `state/leases/` | [`lease`] |
+//! | `state/queue/<pool>/` | [`choose::queue`] |
 //! | `state/sessions/<task-key>.json` | [`snapshot::session`] |
 //! | `state/evidence/` | [`snapshot::evidence`] |
 //! | `state/evidence/<profile>.windows` | [`worker::statusline`] |

@@ -248,8 +248,8 @@ fn a_revoked_login_is_broken_until_it_is_proved_again() {
     world.log_in("one", "one", &[]);
     assert_eq!(
         hint(&world),
-        "agent-fleet profile verify one",
-        "the login is new"
+        Value::Null,
+        "the login is new, and is proved by the choose that wants it"
     );
     world.run("profile verify one").success();
     assert_eq!(world.show("one")["reason"], Value::Null);

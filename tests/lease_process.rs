@@ -24,6 +24,7 @@ const NO_WITNESS: Faults = Faults {
     no_leases_lock: false,
     no_witness: true,
     no_start_gate: false,
+    no_queue: false,
 };
 
 fn faults_of(variables: &Variables) -> Faults {

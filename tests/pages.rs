@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use agent_fleet::contract::lease::{Lease, LeaseList, State, Verdict};
-use agent_fleet::contract::profile::{Note, Profile, ProfileList, ProfileStatus, Routeability};
-use agent_fleet::contract::quota::{Quota, QuotaList, Window};
+use agent_fleet::contract::lease::{Lease, LeaseList, State, Verdict, Waiting};
+use agent_fleet::contract::profile::{
+    AuthOverride, Note, Overage, OverrideScope, Profile, ProfileList, ProfileStatus, Routeability,
+};
+use agent_fleet::contract::quota::{Quota, QuotaList, Spend, Window};
 use agent_fleet::contract::selection::{DecisionReason, Explanation, Identity, Selection};
 use agent_fleet::id::ProviderKind;
 use agent_fleet::registry::schema::{Credential, SafetyPolicy};
@@ -104,7 +106,7 @@ fn quota(id: &str, status: &str, windows: Vec<Window>) -> Quota {
         fresh: status == "fresh",
         age_seconds: measured.then_some(150),
         reported_status: "fresh".to_owned(),
-        reason: (status == "stale").then(|| "throttled".to_owned()),
+        reason: (status == "presumed").then(|| "throttled".to_owned()),
         headroom_percent: windows.first().map(|window| window.remaining_percent),
         identity_fingerprint: None,
         identity_source: None,
@@ -113,7 +115,9 @@ fn quota(id: &str, status: &str, windows: Vec<Window>) -> Quota {
         verification_age_seconds: None,
         refreshed_at: measured.then(|| earlier(2)),
         source: measured.then(|| "builtin".to_owned()),
-        next_poll_at: None,
+        next_poll_at: later(1).filter(|_| measured),
+        overage_enabled: None,
+        overage_spend: None,
         windows,
     }
 }
@@ -131,8 +135,20 @@ fn explanation(id: &str, eligible: bool, reason: &str) -> Explanation {
     }
 }
 
+fn waiting(task: &str, profile: Option<&str>, attending: bool) -> Waiting {
+    Waiting {
+        task: task.parse().expect("a task"),
+        pool: "crew".parse().expect("an id"),
+        provider: None,
+        profile: profile.map(|id| id.parse().expect("an id")),
+        pid: 77,
+        since: earlier(4),
+        attending,
+    }
+}
+
 #[test]
-fn leases_are_a_table_with_a_total() {
+fn leases_are_a_table_with_a_total_and_below_it_who_waits() {
     let answer = LeaseList {
         leases: vec![
             lease(
@@ -144,6 +160,10 @@ fn leases_are_a_table_with_a_total() {
             lease("review", "claude-2", State::Reserved, Verdict::Reserved),
             lease("old", "claude-2", State::Running, Verdict::Orphaned),
             lease("gone", "claude-2", State::Running, Verdict::Dead),
+        ],
+        waiting: vec![
+            waiting("next", None, true),
+            waiting("stopped", Some("claude-2"), false),
         ],
         damaged: Vec::new(),
     };
@@ -157,11 +177,16 @@ old  claude-2  orphaned  pid 4242  2 min ago  /home/me/repo
 gone  claude-2  dead, reclaimed by the next choose  pid 4242  2 min ago  /home/me/repo
 
 4 leases: 2 running, 1 reserved, 1 dead
+
+TURN  WAITING TASK  POOL  ONLY  PROCESS  SINCE
+  1  next  crew  -  pid 77  4 min ago
+  2  stopped  crew  claude-2  pid 77, not looking  4 min ago
 "
     );
     assert_eq!(
         page(&LeaseList {
             leases: Vec::new(),
+            waiting: Vec::new(),
             damaged: Vec::new()
         }),
         "no leases\n"
@@ -170,25 +195,33 @@ gone  claude-2  dead, reclaimed by the next choose  pid 4242  2 min ago  /home/m
 
 #[test]
 fn quota_is_one_bar_per_window_with_its_reset_in_words() {
-    let answer = QuotaList {
+    let mut answer = QuotaList {
         quota: vec![
             quota(
                 "claude-1",
                 "fresh",
                 vec![window("session", 82.0, 130), window("weekly", 12.5, 4_560)],
             ),
-            quota("claude-2", "stale", vec![window("session", 40.0, 10)]),
+            quota("claude-2", "presumed", vec![window("session", 40.0, 10)]),
             quota("claude-3", "unmeasured", Vec::new()),
         ],
     };
+    answer.quota[0].overage_enabled = Some(true);
+    answer.quota[0].overage_spend = Some(Spend {
+        used: Some(12.5),
+        limit: Some(50.0),
+        balance: None,
+    });
     assert_eq!(
         page(&answer),
         "\
-PROFILE  WINDOW  LEFT  FULL AGAIN  READING
-claude-1  session  ████████░░  82%  in 2 h 10 min @  fresh, 2 min old, builtin
+PROFILE  WINDOW  LEFT  FULL AGAIN  READING  NEXT LOOK
+claude-1  session  ████████░░  82%  in 2 h 10 min @  fresh, 2 min old, builtin  in 1 min @
   weekly  █░░░░░░░░░ 12.5%  in 3 days 4 h @
-claude-2  session  ████░░░░░░  40%  in 10 min @  stale, 2 min old, builtin @
-claude-3  -  -  -  unmeasured
+claude-2  session  ████░░░░░░  40%  in 10 min @  presumed, 2 min old, builtin @  in 1 min @
+claude-3  -  -  -  unmeasured  -
+claude-1: paid overage is on, 12.50 of 50.00 paid this month
+An age is not a fault: the providers allow a look every few minutes, and what was read last holds until the next.
 "
     );
 }
@@ -217,11 +250,16 @@ codex-1  codex  disabled  crew, night  2  15%  1  /home/me/.local/share/agent-fl
             reason: "quota".to_owned(),
             at: earlier(5),
             until: later(60),
+            guessed: false,
         }),
         drain: None,
         provisioned: true,
         provision_reason: None,
         quota: quota("claude-1", "fresh", vec![window("session", 82.0, 130)]),
+        overage: Overage {
+            enabled: Some(true),
+            allowed: false,
+        },
         routeability: Routeability {
             eligible: false,
             mode: "unavailable".to_owned(),
@@ -229,6 +267,22 @@ codex-1  codex  disabled  crew, night  2  15%  1  /home/me/.local/share/agent-fl
             retry_at: later(60),
             hint: None,
         },
+        auth_overrides: vec![
+            AuthOverride {
+                scope: OverrideScope::Project,
+                source: "/home/me/repo/.claude/settings.json: apiKeyHelper".to_owned(),
+                file: Some("/home/me/repo/.claude/settings.json".into()),
+                effect: "replaces the login by its output".to_owned(),
+                refuses: true,
+            },
+            AuthOverride {
+                scope: OverrideScope::Environment,
+                source: "environment: ANTHROPIC_API_KEY".to_owned(),
+                file: None,
+                effect: "bills the key's account".to_owned(),
+                refuses: false,
+            },
+        ],
         login_expires_at: None,
     };
     assert_eq!(
@@ -249,6 +303,9 @@ login  logged in
 provisioned  yes
 cooldown  quota, set 5 min ago, ends in 1 h @
 reading  fresh, 2 min old, builtin
+overage  on at the provider: no worker starts at 100 %, a running one is billed
+refused: /home/me/repo/.claude/settings.json: apiKeyHelper replaces the login by its output
+kept from workers: environment: ANTHROPIC_API_KEY bills the key's account
 
 WINDOW  LEFT  FULL AGAIN
 session  ████████░░  82%  in 2 h 10 min @

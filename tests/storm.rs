@@ -11,6 +11,8 @@ use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 use agent_fleet::clock::Clock;
+use agent_fleet::env::Faults;
+use agent_fleet::lease::{Force, LeaseStore as _};
 use agent_fleet::store::lock::{Mode, try_flock, unlock};
 use serde_json::Value;
 
@@ -203,48 +205,56 @@ fn the_storm_of_commands_sees_what_the_leases_lock_prevents() {
     );
 }
 
-#[test]
-fn simultaneous_chooses_share_equal_profiles_evenly_and_name_the_holders_when_full() {
-    const SLOTS: u32 = 5;
-    let fleet = Fleet::new(4, SLOTS);
-    let at_once = |name: &str, count: usize| {
-        let mut children: Vec<Child> = (0..count)
-            .map(|number| {
-                fleet
-                    .sandbox
-                    .command(fleet.choose(&format!("{name}-{number}")))
-                    .stdout(Stdio::null())
-                    .stderr(Stdio::null())
-                    .spawn()
-                    .expect("the program starts")
-            })
-            .collect();
-        let done = |child: &mut Child| child.wait().expect("a child").success();
-        children
-            .iter_mut()
-            .filter_map(|child| done(child).then_some(()))
-            .count()
-    };
-    let per_profile = || {
-        let all = leases(&fleet);
-        fleet
-            .profiles()
-            .map(|id| all.iter().filter(|lease| lease["profile"] == *id).count())
-            .collect::<Vec<_>>()
-    };
-    for round in 0..4 {
-        assert_eq!(at_once(&format!("round-{round}"), 12), 12);
-        assert_eq!(per_profile(), [3; 4], "round {round}");
-        for number in 0..12 {
-            let task = format!("round-{round}-{number}");
+/// Starts a `lease choose` for each task at the same time; the codes of those that were refused.
+fn at_once(fleet: &Fleet, count: usize) -> Vec<String> {
+    let children: Vec<Child> = (0..count)
+        .map(|number| {
             fleet
                 .sandbox
-                .run(["lease", "release", "--task", &task])
-                .success();
+                .command(fleet.choose(&format!("task-{number}")))
+                .stdout(Stdio::piped())
+                .stderr(Stdio::null())
+                .spawn()
+                .expect("the program starts")
+        })
+        .collect();
+    let code = |child: Child| {
+        let output = child.wait_with_output().expect("a child");
+        let answer: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        (!output.status.success()).then(|| answer["code"].as_str().unwrap_or_default().to_owned())
+    };
+    children.into_iter().filter_map(code).collect()
+}
+
+#[test]
+fn simultaneous_chooses_share_equal_profiles_evenly_in_every_round_and_name_the_holders_when_full()
+{
+    const ROUNDS: u32 = 100;
+    const SLOTS: u32 = 5;
+    let fleet = Fleet::new(4, SLOTS);
+    let state = fleet.sandbox.path("state");
+    let store = crate::support::leases::store(state.to_str().expect("UTF-8"), Faults::default());
+    // Counts and gives back; in this process, where a hundred rounds cost little.
+    let settle = || -> Vec<usize> {
+        let all = store.list().expect("a readable table").leases;
+        for lease in &all {
+            let task = lease.task.as_deref().expect("a task");
+            let task = task.parse().expect("a task");
+            store.release(&task, Force::No).expect("a reservation");
         }
+        let of = |id: &String| {
+            let held = all.iter().filter(|lease| lease.profile.as_str() == id);
+            held.count()
+        };
+        fleet.profiles().map(of).collect()
+    };
+    for round in 0..ROUNDS {
+        assert_eq!(at_once(&fleet, 12), [""; 0], "round {round}");
+        assert_eq!(settle(), [3; 4], "round {round}: 12 over 4 profiles");
+        assert_eq!(at_once(&fleet, 24), ["capacity"; 4], "round {round}");
+        assert_eq!(settle(), [5; 4], "round {round}: 24 for 20 slots");
     }
-    assert_eq!(at_once("full", 30), 20, "of 30 for 20 slots");
-    assert_eq!(per_profile(), [5; 4]);
+    assert_eq!(at_once(&fleet, 20), [""; 0]);
     let full = fleet
         .sandbox
         .run(fleet.choose("one-more"))

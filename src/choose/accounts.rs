@@ -10,6 +10,7 @@ use crate::env::Context;
 use crate::error::{Error, Result, code};
 use crate::id::ProviderKind;
 use crate::identity::anchor;
+use crate::identity::credential::{self, Seen};
 use crate::identity::proof::{self, Standing};
 use crate::identity::{
     self,
@@ -92,17 +93,19 @@ impl Accounts {
         now: Timestamp,
     ) -> Known {
         let id = profile.id.as_str();
-        let state = self
+        let mut state = self
             .snapshot
             .states
             .get(id)
             .cloned()
             .unwrap_or_else(|| ProfileState::new(&profile.id));
+        if state.auth_broken.is_some() && is_replaced(context, registry, profile, &state) {
+            // What was refused is gone. The login that took its place has only to be proved.
+            state.auth_broken = None;
+        }
         let obstacle = match (self.snapshot.damaged.get(id), self.overlaps.get(id)) {
             (Some(damage), _) => Some(damage.clone().into()),
-            (None, _) if state.auth_broken.is_some() => {
-                Some(broken(context, registry, profile, &state))
-            }
+            (None, _) if state.auth_broken.is_some() => Some(broken(profile, &state)),
             (None, _) if state.proof.is_none() => unproven(context, registry, profile, &state),
             (None, Some(overlap)) => Some(conflict(registry, profile, overlap)),
             (None, None) => state
@@ -187,22 +190,42 @@ fn unproven(
         .map(Error::from)
 }
 
-/// A login that the server refused, unless another one took its place since: that one has only to be proved.
-fn broken(
+/// Whether the home holds another login than the one that was proved last, which the server can be asked
+/// about.
+fn is_replaced(
     context: &Context,
     registry: &Registry,
     profile: &Profile,
     state: &ProfileState,
-) -> Error {
-    let error = proof::broken(profile);
-    let changed = registry
-        .provider(profile.provider)
-        .is_ok_and(|settings| proof::check(context, profile, settings, state) == Standing::Renew);
-    if changed {
-        error.hint(format!("agent-fleet profile verify {}", profile.id))
-    } else {
-        error
+) -> bool {
+    let changed = state.proof.is_some()
+        && registry.provider(profile.provider).is_ok_and(|settings| {
+            proof::check(context, profile, settings, state) == Standing::Renew
+        });
+    changed && !is_refused(context, profile, state)
+}
+
+/// Whether the login that is there now was refused as well when it was asked about: a worker's CLI renews a
+/// login that the server takes no longer, and is refused with the new one.
+fn is_refused(context: &Context, profile: &Profile, state: &ProfileState) -> bool {
+    if state.poll.reason.as_deref() != Some("unauthorized") {
+        return false;
     }
+    match credential::look(profile.provider, &profile.home, None, context.clock) {
+        Seen::Read(look) => state.poll.digest.as_ref() == Some(&look.login.digest),
+        Seen::Missing | Seen::Linked | Seen::Unreadable | Seen::Unparsable | Seen::Unchanged => {
+            false
+        }
+    }
+}
+
+/// A login that the server refused. One that was never proved may have been replaced since: asking tells.
+fn broken(profile: &Profile, state: &ProfileState) -> Error {
+    let error = proof::broken(profile);
+    if state.proof.is_some() {
+        return error;
+    }
+    error.hint(format!("agent-fleet profile verify {}", profile.id))
 }
 
 /// Time does not mend a failed payment: the block stays until a person lifts it.

@@ -5,12 +5,15 @@
 //! Then the lease is granted under that lock, and only to a profile that has been examined; if another one
 //! ranks first by then, it is examined and the step is repeated.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::accounts::Key;
 use super::candidate::Asked;
 use super::explain;
+use super::patience::Hope;
+use super::queue::{self, Ticket};
 use super::run::{Run, Step};
 use crate::clock::{Deadline, ROUTINE};
 use crate::contract::selection::{DecisionReason, Selection};
@@ -61,7 +64,7 @@ pub enum Purpose {
     Bind(Holder),
 }
 
-/// Chooses a profile and grants the task a lease on it.
+/// Chooses a profile and grants the task a lease on it, or says at once why not.
 pub fn select(
     context: &Context,
     store: &dyn LeaseStore,
@@ -69,17 +72,70 @@ pub fn select(
     purpose: Purpose,
     labels: &BTreeMap<String, String>,
 ) -> Result<Selected> {
+    let terms = Terms {
+        purpose,
+        labels,
+        ticket: None,
+        spared: BTreeSet::new(),
+    };
+    attempt(context, store, request, &terms).map_err(|refused| refused.error)
+}
+
+/// On what terms a selection is tried.
+pub(super) struct Terms<'a> {
+    pub(super) purpose: Purpose,
+    pub(super) labels: &'a BTreeMap<String, String>,
+    /// The place in the queue of a request that waits.
+    pub(super) ticket: Option<&'a Ticket>,
+    /// Who is not asked about now.
+    pub(super) spared: BTreeSet<Key>,
+}
+
+/// A selection that gave nothing.
+pub(super) struct Refused {
+    pub(super) error: Error,
+    /// What a request that waits goes by; `None` when it was refused before everything was looked at.
+    pub(super) outlook: Option<Outlook>,
+}
+
+/// What is ahead of a request that could be granted later.
+pub(super) struct Outlook {
+    /// Whether it could.
+    pub(super) hope: Hope,
+    /// By which terms it waits.
+    pub(super) terms: queue::Terms,
+    /// How many wait and come first.
+    pub(super) ahead: usize,
+    /// Who was asked about.
+    pub(super) fetched: BTreeSet<Key>,
+}
+
+impl From<Error> for Box<Refused> {
+    fn from(error: Error) -> Self {
+        Self::new(Refused {
+            error,
+            outlook: None,
+        })
+    }
+}
+
+/// Tries once.
+pub(super) fn attempt(
+    context: &Context,
+    store: &dyn LeaseStore,
+    request: &Request,
+    terms: &Terms<'_>,
+) -> Result<Selected, Box<Refused>> {
     let deadline = context.clock.deadline(ROUTINE);
     loop {
         let seen = file::identity(&context.roots)?;
         let registry = crate::snapshot::registry::load(context)?;
-        let terms = Terms {
-            purpose,
-            labels,
+        let by = By {
+            registry: &registry,
             seen: &seen,
             deadline,
         };
-        if let Some(told) = select_by(context, store, request, &registry, &terms)? {
+        if let Some(told) = select_by(context, store, request, terms, &by)? {
             let Told {
                 granted,
                 selection,
@@ -97,10 +153,9 @@ pub fn select(
     }
 }
 
-/// On what terms one registry is chosen by.
-struct Terms<'a> {
-    purpose: Purpose,
-    labels: &'a BTreeMap<String, String>,
+/// By what is chosen.
+struct By<'a> {
+    registry: &'a Registry,
     /// The registry file before it was read.
     seen: &'a Identity,
     deadline: Deadline,
@@ -120,17 +175,27 @@ fn select_by(
     context: &Context,
     store: &dyn LeaseStore,
     request: &Request,
-    registry: &Registry,
     terms: &Terms<'_>,
-) -> Result<Option<Told>> {
+    by: &By<'_>,
+) -> Result<Option<Told>, Box<Refused>> {
     let hold = match terms.purpose {
-        Purpose::Reserve => Hold::Later(Duration::from_secs(registry.settings.lease_ttl_seconds)),
+        Purpose::Reserve => {
+            Hold::Later(Duration::from_secs(by.registry.settings.lease_ttl_seconds))
+        }
         Purpose::Bind(holder) => Hold::Now(holder),
     };
-    let mut run = Run::new(context, request, registry, terms.deadline);
+    let spared = terms.spared.clone();
+    let mut run = Run::new(
+        context,
+        request,
+        by.registry,
+        by.deadline,
+        terms.ticket,
+        spared,
+    );
     loop {
         let guards = run.hold()?;
-        if file::identity(&context.roots)? != *terms.seen {
+        if file::identity(&context.roots)? != *by.seen {
             return Ok(None);
         }
         let survey = run.survey()?;
@@ -146,10 +211,19 @@ fn select_by(
         };
         let asks = match run.grant(store, &survey, &lease, wanted)? {
             Step::Ask(asks) => asks,
+            Step::Refused(error, hope) => {
+                let outlook = hope.map(|hope| Outlook {
+                    hope,
+                    terms: run.terms(&survey),
+                    ahead: run.ahead(),
+                    fetched: run.fetched,
+                });
+                return Err(Box::new(Refused { error, outlook }));
+            }
             Step::Granted(granted) => {
                 let (selection, profile) = match run.selection(&survey, &granted) {
                     Ok(told) => told,
-                    Err(error) => return Err(give_back(store, *granted, error)),
+                    Err(error) => return Err(give_back(store, *granted, error).into()),
                 };
                 let workspace = survey.workspace.clone();
                 return Ok(Some(Told {
@@ -169,7 +243,7 @@ fn select_by(
 pub fn preview(context: &Context, store: &dyn LeaseStore, request: &Request) -> Result<Selection> {
     let registry = crate::snapshot::registry::load(context)?;
     let deadline = context.clock.deadline(ROUTINE);
-    let mut run = Run::new(context, request, &registry, deadline);
+    let mut run = Run::new(context, request, &registry, deadline, None, BTreeSet::new());
     loop {
         let guards = run.hold()?;
         let survey = run.survey()?;
@@ -179,16 +253,18 @@ pub fn preview(context: &Context, store: &dyn LeaseStore, request: &Request) -> 
             run.fetch(&wanted)?;
             continue;
         }
+        if run.look_at_resting(&survey)? {
+            continue;
+        }
         let occupancy = store.occupancy()?;
-        let ranked = survey.rank(&request.asked, &occupancy, &run.rejected);
-        let Some(best) = ranked.first() else {
+        let Some(best) = run.best(&survey, &occupancy) else {
             let holders = run.holders(store, &survey, &occupancy)?;
             let refused = run.refused(&survey, &occupancy);
             return Err(with_holders(refused, &holders, context.clock.now()));
         };
         if !run.examined.contains(&best.profile) {
-            if let Some(ask) = run.examine(&survey, &best.profile)? {
-                run.fetch(&[ask])?;
+            if let Some(asks) = run.examine(&survey, &best.profile)? {
+                run.fetch(&asks)?;
             }
             continue;
         }

@@ -2,6 +2,7 @@
 
 use jiff::Timestamp;
 
+use super::overage::pays;
 use crate::error::{Code, Error, Result, code};
 use crate::id::{PoolId, ProfileId, ProviderKind};
 use crate::registry::schema::{
@@ -140,6 +141,8 @@ pub enum Basis {
     Presumed(String),
     /// No reading at all.
     Unmeasured,
+    /// Nothing left of the subscription; the account pays for more, which its profile allows.
+    Overage,
 }
 
 fn refused(code: Code) -> Eligibility {
@@ -225,6 +228,11 @@ fn quota(facts: &Facts<'_>, asked: &Asked, settings: &Settings) -> Eligibility {
             Eligibility::Eligible {
                 headroom: Some(headroom),
                 basis,
+            }
+        } else if pays(facts.profile, facts.state) {
+            Eligibility::Eligible {
+                headroom: Some(headroom),
+                basis: Basis::Overage,
             }
         } else {
             Eligibility::Refused {
@@ -319,11 +327,11 @@ pub(super) mod tests {
         }
     }
 
-    fn now() -> Timestamp {
+    pub(in crate::choose) fn now() -> Timestamp {
         "2026-01-01T00:00:00Z".parse().unwrap()
     }
 
-    fn decide(
+    pub(in crate::choose) fn decide(
         change: impl FnOnce(&mut Profile, &mut ProfileState),
         quota: Quota,
         settings: &Settings,
@@ -389,6 +397,7 @@ pub(super) mod tests {
                         reason: "quota".into(),
                         until,
                         since: now(),
+                        guessed: false,
                     });
                 },
                 Quota::Fresh { headroom: 90.0 },

@@ -7,7 +7,8 @@ use crate::env::Context;
 use crate::error::{Error, Result, code};
 use crate::home;
 use crate::identity::proof::{self, Standing};
-use crate::provider::{self, Override, Want};
+use crate::provider::overrides::Override;
+use crate::provider::{self, Want};
 use crate::quota::refresh::{Ask, Target};
 use crate::registry::schema::{Profile, Registry};
 use crate::snapshot::profile::ProfileState;
@@ -45,27 +46,29 @@ pub fn examine(
             ));
         }
     }
-    if let Err(problem) = home::readiness(context, registry, profile) {
-        return Ok(Examined::Rejected(problem));
+    // Before readiness: a home that is not ready and has one would be made ready in vain.
+    let found = provider.overrides(&profile.home, &[workspace]);
+    if let Some(found) = found.into_iter().next() {
+        return Ok(Examined::Rejected(overridden(profile, found)));
     }
-    match provider.overrides(&profile.home, workspace).first() {
-        Some(found) => Ok(Examined::Rejected(overridden(profile, found))),
-        None => Ok(Examined::Good),
-    }
+    Ok(match home::readiness(context, registry, profile) {
+        Ok(()) => Examined::Good,
+        Err(problem) => Examined::Rejected(problem),
+    })
 }
 
 /// The refusal of a profile whose login something would replace.
-pub fn overridden(profile: &Profile, found: &Override) -> Error {
+pub fn overridden(profile: &Profile, found: Override) -> Error {
     let message = format!(
-        "`{}` would replace the login of profile `{}`",
-        found.source, profile.id
+        "`{}` would replace the login of profile `{}`: it {}",
+        found.source, profile.id, found.effect
     );
-    Error::new(code::AUTH_OVERRIDE, message)
-        .hint(format!(
-            "${{EDITOR:-vi}} {}",
-            shell::quote(found.file.as_str())
-        ))
-        .detail("source", found.source.clone())
+    let hint = match &found.file {
+        Some(file) => format!("${{EDITOR:-vi}} {}", shell::quote(file.as_str())),
+        None => format!("agent-fleet profile status {}", profile.id),
+    };
+    let error = Error::new(code::AUTH_OVERRIDE, message).hint(hint);
+    error.detail("source", found.source)
 }
 
 /// The question whether a login that changed is still the same account.

@@ -30,12 +30,17 @@ pub struct Outcome {
 
 impl Outcome {
     /// The reason with a full profile counted as refused.
-    fn refusal(&self) -> Option<(Code, Option<Timestamp>)> {
+    pub(super) fn refusal(&self) -> Option<(Code, Option<Timestamp>)> {
         match &self.eligibility {
             Eligibility::Refused { code, retry_at } => Some((*code, *retry_at)),
             Eligibility::Eligible { .. } if self.live >= self.slots => Some((code::CAPACITY, None)),
             Eligibility::Eligible { .. } => None,
         }
+    }
+
+    /// Whether the profile could take the task now.
+    pub(super) fn is_free(&self) -> bool {
+        self.refusal().is_none()
     }
 
     /// The row for `--explain`.
@@ -64,6 +69,7 @@ pub fn basis_word(basis: &Basis) -> &'static str {
         Basis::Fresh => "fresh",
         Basis::Presumed(_) => "presumed",
         Basis::Unmeasured => "unmeasured",
+        Basis::Overage => "overage",
     }
 }
 
@@ -211,6 +217,57 @@ pub fn refusal(outcomes: &[Outcome], asked: &Asked, workspace: &str) -> Error {
         .retry_at(retry_at)
 }
 
+/// The refusal of a task that would be moved a second time because of a limit per minute.
+pub fn paced<'a>(
+    outcomes: &[Outcome],
+    asked: &Asked,
+    resting: impl Iterator<Item = &'a ProfileId>,
+    until: Timestamp,
+) -> Error {
+    let resting: Vec<_> = resting.map(|profile| format!("`{profile}`")).collect();
+    let message = format!(
+        "profiles {} rest from a limit per minute, and the task comes from one of them: a third would only \
+         take the limit along",
+        resting.join(" and ")
+    );
+    let rows: Vec<_> = outcomes
+        .iter()
+        .map(|outcome| json!(outcome.row()))
+        .collect();
+    Error::new(code::COOLDOWN, message)
+        .hint(format!("agent-fleet pool status --pool {}", asked.pool))
+        .detail("explain", rows)
+        .retry_at(Some(until))
+}
+
+/// The refusal of a selection that could be served if others were not waiting for the same slots.
+pub fn outwaited(outcomes: &[Outcome], asked: &Asked, ahead: usize) -> Error {
+    let free: Vec<_> = outcomes
+        .iter()
+        .filter(|outcome| outcome.is_free())
+        .map(|outcome| format!("`{}`", outcome.profile))
+        .collect();
+    let (wait, profiles) = match (ahead, free.len()) {
+        (1, 1) => ("one that waits is", "profile"),
+        (1, _) => ("one that waits is", "profiles"),
+        (_, 1) => ("others that wait are", "profile"),
+        (_, _) => ("others that wait are", "profiles"),
+    };
+    let message = format!(
+        "every slot of pool `{}` is taken or spoken for: {wait} ahead for {profiles} {}",
+        asked.pool,
+        free.join(", ")
+    );
+    let rows: Vec<_> = outcomes
+        .iter()
+        .map(|outcome| json!(outcome.row()))
+        .collect();
+    Error::new(code::CAPACITY, message)
+        .hint("agent-fleet lease list")
+        .detail("explain", rows)
+        .detail("waiting", ahead)
+}
+
 fn empty(pool: &PoolId, profile: Option<&ProfileId>) -> Error {
     match profile {
         Some(profile) => Error::new(
@@ -230,7 +287,7 @@ fn empty(pool: &PoolId, profile: Option<&ProfileId>) -> Error {
 
 #[cfg(test)]
 mod tests {
-    use super::{Outcome, refusal};
+    use super::{Outcome, outwaited, refusal};
     use crate::choose::candidate::tests::asked;
     use crate::choose::candidate::{Basis, Eligibility};
     use crate::error::{Code, code};
@@ -309,6 +366,24 @@ mod tests {
         };
         let error = refusal(&[full], &asked(), "/w");
         assert_eq!(error.code, code::CAPACITY);
+    }
+
+    #[test]
+    fn a_free_profile_that_others_wait_for_is_capacity_and_says_who_is_ahead() {
+        let free = outcome(
+            "a",
+            Eligibility::Eligible {
+                headroom: Some(50.0),
+                basis: Basis::Fresh,
+            },
+        );
+        let error = outwaited(&[free], &asked(), 2);
+        assert_eq!(error.code, code::CAPACITY);
+        assert_eq!(error.details["waiting"], 2);
+        assert_eq!(
+            error.message,
+            "every slot of pool `crew` is taken or spoken for: others that wait are ahead for profile `a`"
+        );
     }
 
     #[test]

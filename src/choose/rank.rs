@@ -77,6 +77,7 @@ fn class(basis: &Basis) -> u8 {
         Basis::Fresh => 0,
         Basis::Presumed(_) => 1,
         Basis::Unmeasured => 2,
+        Basis::Overage => 3,
     }
 }
 

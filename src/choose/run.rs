@@ -1,14 +1,21 @@
 //! The moves of one selection: hold the providers, look, ask, examine, grant.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
+use jiff::Timestamp;
 use serde_json::json;
 
 use super::accounts::{Key, key};
+use super::aftermath;
 use super::examine::{Examined, renewal, unrenewed};
-use super::explain;
+use super::explain::{self, Outcome};
+use super::pace;
+use super::patience::{Hope, hope};
+use super::queue::{self, Terms, Ticket, Waiter};
 use super::rank::Candidate;
 use super::survey::Survey;
+use super::turn;
 use crate::clock::Deadline;
 use crate::contract::lease::{Lease, Verdict};
 use crate::contract::selection::{DecisionReason, Selection};
@@ -18,6 +25,7 @@ use crate::id::{ProfileId, ProviderKind};
 use crate::lease::{self, Choice, Granted, LeaseStore, Occupancy};
 use crate::quota::refresh::{Ask, refresh};
 use crate::registry::schema::{Profile, Registry};
+use crate::snapshot::session;
 use crate::store::lock::{Guard, Locks, Mode, Name};
 
 use super::apply::Request;
@@ -36,6 +44,8 @@ pub(super) enum Step<'a> {
     Granted(Box<Granted>),
     /// The network must be asked first.
     Ask(Vec<Ask<'a>>),
+    /// The task gets none; whether waiting can help, where that was judged.
+    Refused(Error, Option<Hope>),
 }
 
 /// The state of one selection.
@@ -44,14 +54,22 @@ pub(super) struct Run<'a> {
     request: &'a Request,
     deadline: Deadline,
     registry: &'a Registry,
+    /// The place in the queue of a request that waits.
+    ticket: Option<&'a Ticket>,
+    /// Who comes before this request.
+    waiters: Vec<Waiter>,
+    /// Until when the task is not moved to another account.
+    paused: Option<Timestamp>,
     /// Profiles and anchors that were asked about already: once per selection.
-    fetched: BTreeSet<Key>,
+    pub(super) fetched: BTreeSet<Key>,
     /// Profiles whose proof was renewed because their login had changed.
     renewed: BTreeSet<ProfileId>,
     /// Profiles whose credential, home and project were looked at and found good.
     pub(super) examined: BTreeSet<ProfileId>,
     /// Profiles found wanting on that look.
     pub(super) rejected: BTreeMap<ProfileId, Error>,
+    /// Leases, by generation, whose transcripts were looked at.
+    looked: BTreeSet<u64>,
 }
 
 impl<'a> Run<'a> {
@@ -60,27 +78,33 @@ impl<'a> Run<'a> {
         request: &'a Request,
         registry: &'a Registry,
         deadline: Deadline,
+        ticket: Option<&'a Ticket>,
+        fetched: BTreeSet<Key>,
     ) -> Self {
         Self {
             context,
             request,
             deadline,
             registry,
-            fetched: BTreeSet::new(),
+            ticket,
+            waiters: Vec::new(),
+            paused: None,
+            fetched,
             renewed: BTreeSet::new(),
             examined: BTreeSet::new(),
             rejected: BTreeMap::new(),
+            looked: BTreeSet::new(),
         }
     }
 
-    fn providers(&self) -> BTreeSet<ProviderKind> {
+    fn scope(&self) -> impl Iterator<Item = &'a Profile> {
         let asked = &self.request.asked;
-        let scope = self
-            .registry
-            .profiles
-            .iter()
-            .filter(|profile| super::candidate::is_asked(profile, asked));
-        scope.map(|profile| profile.provider).collect()
+        let profiles = self.registry.profiles.iter();
+        profiles.filter(|profile| super::candidate::is_asked(profile, asked))
+    }
+
+    fn providers(&self) -> BTreeSet<ProviderKind> {
+        self.scope().map(|profile| profile.provider).collect()
     }
 
     /// Takes each provider's lock shared, through its turnstile, so that maintenance gets its turn.
@@ -108,8 +132,28 @@ impl<'a> Run<'a> {
         })
     }
 
-    pub(super) fn survey(&self) -> Result<Survey<'a>> {
-        Survey::take(self.context, self.registry, self.request, &self.deadline)
+    /// Looks at everything, and at who comes first.
+    pub(super) fn survey(&mut self) -> Result<Survey<'a>> {
+        let pools = self.scope().flat_map(|profile| profile.pools.clone());
+        // One whose grant came to nothing waits again.
+        if let Some(ticket) = self.ticket {
+            ticket.attend()?;
+        }
+        self.waiters = queue::before(self.context, &pools.collect(), self.ticket)?;
+        let survey = Survey::take(self.context, self.registry, self.request, &self.deadline)?;
+        self.paused = self.pause(&survey);
+        Ok(survey)
+    }
+
+    fn pause(&self, survey: &Survey<'_>) -> Option<Timestamp> {
+        let resting = survey.paced();
+        if resting.len() < 2 {
+            return None;
+        }
+        // A mapping that cannot be read says nothing of where the task was; whoever needs it will say so.
+        let state = &self.context.roots.state;
+        let record = session::load(state, &self.request.task).ok().flatten()?;
+        pace::pause(Some(&record.session.profile), &resting)
     }
 
     /// What the survey wants from the network and has not been asked for yet.
@@ -123,6 +167,9 @@ impl<'a> Run<'a> {
 
     /// Fetches with no lock held.
     pub(super) fn fetch(&mut self, asks: &[Ask<'_>]) -> Result<()> {
+        if asks.is_empty() {
+            return Ok(());
+        }
         self.fetched.extend(asks.iter().map(key));
         // Whether an answer came is seen at the next survey; what was known stands.
         refresh(self.context, self.registry, asks, &self.deadline)?;
@@ -140,17 +187,21 @@ impl<'a> Run<'a> {
         terms: &lease::Request,
         wanted: Vec<Ask<'a>>,
     ) -> Result<Step<'a>> {
+        if self.look_at_resting(survey)? {
+            return Ok(Step::Ask(Vec::new()));
+        }
         let asked = &self.request.asked;
         // The likely winner is looked at first: a grant that is interrupted for it costs more.
         let likely = survey.rank(asked, &Occupancy::default(), &self.rejected);
         if let (true, Some(best)) = (wanted.is_empty(), likely.first())
-            && let Some(ask) = self.examine(survey, &best.profile)?
+            && let Some(asks) = self.examine(survey, &best.profile)?
         {
-            return Ok(Step::Ask(vec![ask]));
+            return Ok(Step::Ask(asks));
         }
         loop {
             let mut unexamined = None;
             let mut interrupted = false;
+            let mut hopes = None;
             let outcome = store.reserve(terms, &mut |occupancy| {
                 let stop = || {
                     Err(Error::internal(
@@ -161,40 +212,61 @@ impl<'a> Run<'a> {
                     interrupted = true;
                     return stop();
                 }
-                let ranked = survey.rank(asked, occupancy, &self.rejected);
-                let Some(best) = ranked.first() else {
+                let Some(best) = self.best(survey, occupancy) else {
+                    let outcomes = survey.outcomes(asked, occupancy, &self.rejected);
+                    hopes = Some(hope(&outcomes));
                     return Ok(self.nothing(survey, occupancy));
                 };
                 if !self.examined.contains(&best.profile) {
                     unexamined = Some(best.profile.clone());
                     return stop();
                 }
-                Ok(take(best))
+                if let Some(ticket) = self.ticket {
+                    ticket.served()?;
+                }
+                Ok(take(&best))
             });
             if interrupted {
                 return Ok(Step::Ask(wanted));
             }
             match unexamined {
                 None => {
-                    let granted = outcome.map_err(|error| self.refusal(survey, error))?;
-                    return Ok(Step::Granted(Box::new(granted)));
+                    let news = self.bury(store);
+                    return Ok(match outcome {
+                        Ok(granted) if !granted.sticky && news.contains(&granted.lease.profile) => {
+                            store.abandon(granted)?;
+                            Step::Ask(Vec::new())
+                        }
+                        Ok(granted) => Step::Granted(Box::new(granted)),
+                        Err(error) => {
+                            // A profile that filled up between the look and the grant empties again.
+                            let filled = (error.code == code::CAPACITY).then_some(Hope::Time);
+                            Step::Refused(self.refusal(survey, error), hopes.or(filled))
+                        }
+                    });
                 }
                 Some(profile) => {
-                    if let Some(ask) = self.examine(survey, &profile)? {
-                        return Ok(Step::Ask(vec![ask]));
+                    if let Some(asks) = self.examine(survey, &profile)? {
+                        return Ok(Step::Ask(asks));
                     }
                 }
             }
         }
     }
 
-    /// Looks at the profile that would win: its credential against its proof, its home, the project.
-    /// Returns the question that must be asked first when its login has changed.
+    /// Looks at the profile that would win: what its workers left in their transcripts, its credential against
+    /// its proof, its home, the project. Returns the question that must be asked first when its login has
+    /// changed; no question at all when everything has to be looked at again.
     pub(super) fn examine(
         &mut self,
         survey: &Survey<'_>,
         profile: &ProfileId,
-    ) -> Result<Option<Ask<'a>>> {
+    ) -> Result<Option<Vec<Ask<'a>>>> {
+        let state = survey.state(profile)?;
+        let entry = self.registry.profile(profile)?;
+        if aftermath::look(self.context, entry, state, &mut self.looked, &self.deadline)? {
+            return Ok(Some(Vec::new()));
+        }
         match survey.examine(self.context, profile)? {
             Examined::Good => {
                 self.examined.insert(profile.clone());
@@ -205,12 +277,82 @@ impl<'a> Run<'a> {
             Examined::Renew => {
                 let profile = self.registry.profile(profile)?;
                 if self.renewed.insert(profile.id.clone()) {
-                    return Ok(Some(renewal(profile)));
+                    return Ok(Some(vec![renewal(profile)]));
                 }
                 self.rejected.insert(profile.id.clone(), unrenewed(profile));
             }
         }
         Ok(None)
+    }
+
+    /// Looks at the transcripts of profiles that rest for a moment; true when everything has to be looked at
+    /// again. Claude's hook has one word for two limits and may run before the transcript tells them apart.
+    pub(super) fn look_at_resting(&mut self, survey: &Survey<'_>) -> Result<bool> {
+        let mut news = false;
+        for (profile, state) in survey.resting() {
+            news |= aftermath::look(
+                self.context,
+                profile,
+                state,
+                &mut self.looked,
+                &self.deadline,
+            )?;
+        }
+        Ok(news)
+    }
+
+    /// Reads what the workers left whose leases were found ended under the lock. What cannot be read now is
+    /// left for the next selection: a grant does not fail over it.
+    fn bury(&self, store: &dyn LeaseStore) -> BTreeSet<ProfileId> {
+        let ended = store.reclaimed();
+        aftermath::bury(self.context, self.registry, &ended, &self.deadline).unwrap_or_default()
+    }
+
+    /// The best profile that those who come first leave for this request.
+    pub(super) fn best(&self, survey: &Survey<'_>, occupancy: &Occupancy) -> Option<Candidate> {
+        if self.paused.is_some() {
+            return None;
+        }
+        let left = self.left(survey, occupancy);
+        let ranked = survey.rank(&self.request.asked, &left, &self.rejected);
+        ranked.into_iter().next()
+    }
+
+    /// How profiles are used once all who come first have taken what they would take.
+    fn left<'o>(&self, survey: &Survey<'_>, occupancy: &'o Occupancy) -> Cow<'o, Occupancy> {
+        // One that was served meanwhile is a holder now.
+        let clock = &self.context.clock;
+        let still = self.waiters.iter();
+        let first: Vec<&Waiter> = still
+            .filter(|waiter| waiter.is_before(self.ticket, clock))
+            .collect();
+        let asked = &self.request.asked;
+        if first.is_empty() || survey.rank(asked, occupancy, &self.rejected).is_empty() {
+            return Cow::Borrowed(occupancy);
+        }
+        Cow::Owned(turn::after(
+            &first,
+            occupancy.clone(),
+            |waiter, occupancy| survey.best_of(&waiter.terms, occupancy),
+        ))
+    }
+
+    /// How many wait and come first, whatever for.
+    pub(super) fn ahead(&self) -> usize {
+        self.waiters.len()
+    }
+
+    /// By which terms this request waits.
+    pub(super) fn terms(&self, survey: &Survey<'_>) -> Terms {
+        let rejected = match self.paused {
+            Some(_) => survey.profiles().cloned().collect(),
+            None => self.rejected.keys().cloned().collect(),
+        };
+        Terms {
+            asked: self.request.asked.clone(),
+            trusted: survey.trusted.clone(),
+            rejected,
+        }
     }
 
     fn nothing(&self, survey: &Survey<'_>, occupancy: &Occupancy) -> Choice {
@@ -222,12 +364,14 @@ impl<'a> Run<'a> {
     }
 
     pub(super) fn refused(&self, survey: &Survey<'_>, occupancy: &Occupancy) -> Error {
-        let outcomes = survey.outcomes(&self.request.asked, occupancy, &self.rejected);
-        explain::refusal(
-            &outcomes,
-            &self.request.asked,
-            survey.workspace.path.as_str(),
-        )
+        let asked = &self.request.asked;
+        let outcomes = survey.outcomes(asked, occupancy, &self.rejected);
+        let free = outcomes.iter().any(Outcome::is_free);
+        match self.paused {
+            Some(until) if free => explain::paced(&outcomes, asked, survey.paced().keys(), until),
+            None if free => explain::outwaited(&outcomes, asked, self.ahead()),
+            _ => explain::refusal(&outcomes, asked, survey.workspace.path.as_str()),
+        }
     }
 
     fn refusal(&self, survey: &Survey<'_>, error: Error) -> Error {

@@ -12,6 +12,7 @@ use super::candidate::{
 };
 use super::examine::{Examined, examine};
 use super::explain::Outcome;
+use super::queue::Terms;
 use super::rank::{Candidate, rank, score};
 use crate::clock::Deadline;
 use crate::contract::selection::{Identity as Shown, Selection};
@@ -21,9 +22,11 @@ use crate::id::{ProfileId, ProviderKind};
 use crate::lease::Occupancy;
 use crate::provider::Want;
 use crate::quota::headroom::Status;
+use crate::quota::limit::Limit;
 use crate::quota::refresh::{Ask, Target};
 use crate::registry::project::{self, Workspace};
 use crate::registry::schema::{Profile, Registry};
+use crate::snapshot::profile::ProfileState;
 
 /// Profiles found wanting when they were about to be granted, and why.
 pub(super) type Rejected = BTreeMap<ProfileId, Error>;
@@ -42,6 +45,8 @@ struct Entry<'a> {
 pub(super) struct Survey<'a> {
     /// Where the worker will work.
     pub(super) workspace: Workspace,
+    /// The providers that may work there.
+    pub(super) trusted: BTreeSet<ProviderKind>,
     registry: &'a Registry,
     entries: Vec<Entry<'a>>,
     /// Profiles of the same providers whose account is not known yet, and base logins to be proved.
@@ -91,6 +96,7 @@ impl<'a> Survey<'a> {
             .collect();
         Ok(Self {
             workspace,
+            trusted,
             registry,
             entries,
             unproved,
@@ -159,6 +165,43 @@ impl<'a> Survey<'a> {
         rank(candidates, &self.registry.settings, self.now)
     }
 
+    /// The profile that another request would take, among those that were looked at here.
+    pub(super) fn best_of(&self, terms: &Terms, occupancy: &Occupancy) -> Option<ProfileId> {
+        let settings = &self.registry.settings;
+        let found = self.entries.iter().filter_map(|entry| {
+            let profile = entry.profile;
+            if !is_asked(profile, &terms.asked) || terms.rejected.contains(&profile.id) {
+                return None;
+            }
+            let trusted = terms.trusted.contains(&profile.provider);
+            let facts = entry.known.facts(profile, trusted);
+            let eligibility = eligibility(&facts, &terms.asked, settings, self.now);
+            candidate(entry, eligibility, occupancy)
+        });
+        let ranked = rank(found.collect(), settings, self.now);
+        ranked.into_iter().next().map(|best| best.profile)
+    }
+
+    /// The profiles that rest from a limit per minute, and until when.
+    pub(super) fn paced(&self) -> BTreeMap<ProfileId, Timestamp> {
+        let rests = self.entries.iter().filter_map(|entry| {
+            let state = &entry.known.state;
+            let cooldowns = [&state.cooldown, &state.durable.cooldown];
+            let last = cooldowns
+                .into_iter()
+                .flatten()
+                .max_by_key(|one| one.until)?;
+            let paced = last.reason == "rate" && last.until > self.now;
+            paced.then(|| (entry.profile.id.clone(), last.until))
+        });
+        rests.collect()
+    }
+
+    /// Every profile that was looked at.
+    pub(super) fn profiles(&self) -> impl Iterator<Item = &ProfileId> {
+        self.entries.iter().map(|entry| &entry.profile.id)
+    }
+
     /// One outcome per profile that was asked for, sorted by id.
     pub(super) fn outcomes(
         &self,
@@ -222,6 +265,21 @@ impl<'a> Survey<'a> {
         )
     }
 
+    /// Everything that the snapshot holds of a profile that was asked for.
+    pub(super) fn state(&self, profile: &ProfileId) -> Result<&ProfileState> {
+        Ok(&self.entry(profile)?.known.state)
+    }
+
+    /// The profiles that rest for a moment: for a limit whose kind the hook's word may not have told.
+    pub(super) fn resting(&self) -> impl Iterator<Item = (&'a Profile, &ProfileState)> {
+        let rests = |entry: &&Entry<'a>| {
+            let cooldown = entry.known.state.cooldown.as_ref();
+            cooldown.is_some_and(|it| it.reason == Limit::Rate.word() && it.until > self.now)
+        };
+        let resting = self.entries.iter().filter(rests);
+        resting.map(|entry| (entry.profile, &entry.known.state))
+    }
+
     fn entry(&self, profile: &ProfileId) -> Result<&Entry<'a>> {
         self.entries
             .iter()
@@ -248,6 +306,7 @@ impl<'a> Survey<'a> {
             Basis::Fresh => None,
             Basis::Presumed(reason) => Some(reason),
             Basis::Unmeasured => Some("unmeasured".to_owned()),
+            Basis::Overage => Some("overage".to_owned()),
         };
         Ok(Selection {
             schema: 1,

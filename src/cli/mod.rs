@@ -23,11 +23,13 @@ mod profile;
 mod project;
 mod providers;
 mod quota;
+mod screen;
 mod scripted_agent;
 mod session;
 mod statusline;
 mod usage;
 mod version;
+mod watch;
 mod which;
 
 use std::io::Write as _;

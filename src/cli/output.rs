@@ -87,17 +87,50 @@ impl Output {
     }
 }
 
+/// Whether anyone was there to be told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Told {
+    /// Somebody, or there was nothing to tell.
+    Somebody,
+    /// The reader went away.
+    Nobody,
+}
+
 /// Writes to stdout. A reader that went away has all it wanted; any other failure is reported.
 pub(super) fn say(text: &str) -> Result<()> {
+    tell(text).map(drop)
+}
+
+/// The same, and whether anyone was there.
+pub(super) fn tell(text: &str) -> Result<Told> {
     let mut stdout = anstream::stdout();
-    match stdout
-        .write_all(text.as_bytes())
-        .and_then(|()| stdout.flush())
-    {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            Err(Error::io("write to", "/dev/stdout", &error))
-        }
-        _ => Ok(()),
+    told(
+        stdout
+            .write_all(text.as_bytes())
+            .and_then(|()| stdout.flush()),
+    )
+}
+
+/// Writes to stdout as it is, control sequences of the terminal included.
+pub(super) fn tell_raw(text: &str) -> Result<Told> {
+    let mut stdout = io::stdout();
+    told(
+        stdout
+            .write_all(text.as_bytes())
+            .and_then(|()| stdout.flush()),
+    )
+}
+
+/// Whether what is said to stdout keeps its colours.
+pub(super) fn is_styled() -> bool {
+    anstream::stdout().current_choice() != anstream::ColorChoice::Never
+}
+
+fn told(written: io::Result<()>) -> Result<Told> {
+    match written {
+        Ok(()) => Ok(Told::Somebody),
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(Told::Nobody),
+        Err(error) => Err(Error::io("write to", "/dev/stdout", &error)),
     }
 }
 

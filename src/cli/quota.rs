@@ -1,5 +1,8 @@
 //! `agent-fleet quota …`.
 
+use std::time::Duration;
+
+use super::watch::{Row, Watched, watch};
 use super::{App, Outcome};
 use crate::clock::ROUTINE;
 use crate::contract::quota::QuotaList;
@@ -22,6 +25,27 @@ enum Verb {
     Refresh(Which),
     /// Show what is left of each profile's quota, measuring what has aged
     Show(Which),
+    /// The same and each change, until you stop it
+    Watch(WatchArguments),
+}
+
+#[derive(Debug, clap::Args)]
+struct WatchArguments {
+    #[command(flatten)]
+    which: Which,
+    /// Seconds between two looks at what is known; the providers are asked no more often for it
+    #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = interval)]
+    interval: Duration,
+}
+
+/// A number of seconds between two looks.
+fn interval(text: &str) -> Result<Duration, String> {
+    let seconds: f64 = text.parse().map_err(|_| "it is not a number".to_owned())?;
+    if (0.1..=3600.0).contains(&seconds) {
+        Ok(Duration::from_secs_f64(seconds))
+    } else {
+        Err("it must be between 0.1 and 3600".to_owned())
+    }
 }
 
 #[derive(Debug, clap::Args)]
@@ -50,15 +74,33 @@ impl Which {
 }
 
 pub(super) fn run(app: &App, arguments: &QuotaArguments) -> Result<Outcome> {
-    let (which, renewal) = match &arguments.verb {
-        Verb::Refresh(which) => (which, Renewal::Everything),
-        Verb::Show(which) => (which, Renewal::Aged),
-    };
+    match &arguments.verb {
+        Verb::Refresh(which) => app.view(&look(app, which, Renewal::Everything)?),
+        Verb::Show(which) => app.view(&look(app, which, Renewal::Aged)?),
+        Verb::Watch(arguments) => watch(app, arguments.interval, || {
+            look(app, &arguments.which, Renewal::Aged)
+        }),
+    }
+}
+
+fn look(app: &App, which: &Which, renewal: Renewal) -> Result<QuotaList> {
     let context = &app.context;
     let registry = snapshot::registry::load(context)?;
     let profiles = which.of(&registry)?;
     let deadline = context.clock.deadline(ROUTINE);
-    app.view(&QuotaList {
+    Ok(QuotaList {
         quota: rows(context, &registry, &profiles, renewal, &deadline)?,
     })
+}
+
+/// What differs at each look without anything having changed.
+const VOLATILE: &[&str] = &["age_seconds", "verification_age_seconds"];
+
+impl Watched for QuotaList {
+    fn rows(&self) -> Result<Vec<Row>> {
+        self.quota
+            .iter()
+            .map(|quota| Row::new("quota", quota.profile.as_str(), quota, VOLATILE))
+            .collect()
+    }
 }

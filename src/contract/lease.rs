@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::id::{ProfileId, ProviderKind};
+use crate::id::{PoolId, ProfileId, ProviderKind, Task};
 
 /// Whether the holder of a lease lives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -79,11 +79,33 @@ pub enum State {
     Running,
 }
 
+/// A task that waits for a slot.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Waiting {
+    /// The task.
+    pub task: Task,
+    /// The pool asked for.
+    pub pool: PoolId,
+    /// The only provider that will do, if it was named.
+    pub provider: Option<ProviderKind>,
+    /// The only profile that will do, if it was named.
+    pub profile: Option<ProfileId>,
+    /// The process that waits.
+    pub pid: u32,
+    /// Since when it waits.
+    #[schemars(with = "String", extend("format" = "date-time"))]
+    pub since: Timestamp,
+    /// False when it has not looked for a slot in the last two seconds, as when it is stopped: its turn passes.
+    pub attending: bool,
+}
+
 /// The answer of `lease list`.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct LeaseList {
     /// Sorted by task.
     pub leases: Vec<Lease>,
+    /// Who waits for a slot, in the order of their turns.
+    pub waiting: Vec<Waiting>,
     /// Records that cannot be read; each keeps its slot until it is settled.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub damaged: Vec<DamagedLease>,

@@ -15,6 +15,7 @@ pub mod registry;
 pub mod schema;
 pub mod selection;
 pub mod session;
+pub mod watch;
 pub mod worker;
 
 /// Version of the contract that shell supervisors depend on.

@@ -121,13 +121,54 @@ pub struct Routeability {
     pub eligible: bool,
     /// `quota` when routed by its reading, `unavailable` otherwise.
     pub mode: String,
-    /// Stable reason word: `fresh`, `stale`, `presumed`, or what is in the way.
+    /// Stable reason word: `fresh`, `stale`, `presumed`, `unmeasured`, `overage` (beyond the subscription, paid),
+    /// or what is in the way.
     pub reason: String,
     /// When that may have passed.
     #[schemars(with = "Option<String>", extend("format" = "date-time"))]
     pub retry_at: Option<Timestamp>,
     /// The command that puts the profile into use, where more than waiting is needed.
     pub hint: Option<String>,
+}
+
+/// Whose something is that would replace a login.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum OverrideScope {
+    /// A file in the profile's home.
+    Home,
+    /// A file in a project.
+    Project,
+    /// A file of the machine's administrator.
+    Machine,
+    /// A variable of the caller's environment.
+    Environment,
+}
+
+/// Something that would replace a profile's login; never its value.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct AuthOverride {
+    /// Whose it is.
+    pub scope: OverrideScope,
+    /// Where: a path and the key in it, or `environment: ` and the variable.
+    pub source: String,
+    /// The file alone, to be edited.
+    #[schemars(with = "Option<String>")]
+    pub file: Option<Utf8PathBuf>,
+    /// What it would do.
+    pub effect: String,
+    /// Whether workers are refused because of it; else it is only kept from them.
+    pub refuses: bool,
+}
+
+/// Usage beyond the subscription, which is paid for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Overage {
+    /// Whether it is switched on at the provider; null when its last reading did not say.
+    pub enabled: Option<bool>,
+    /// Whether the profile may use it (`allow_overage`). When not, nothing is routed here at 100 %; a worker that
+    /// is running then goes on, and is billed if the account has it on.
+    pub allowed: bool,
 }
 
 /// A reason with its time.
@@ -141,6 +182,8 @@ pub struct Note {
     /// When it ends by itself.
     #[schemars(with = "Option<String>", extend("format" = "date-time"))]
     pub until: Option<Timestamp>,
+    /// True when that end was read out of a sentence that did not say everything; then it is rather late.
+    pub guessed: bool,
 }
 
 /// The answer of `profile status`.
@@ -163,8 +206,13 @@ pub struct ProfileStatus {
     pub provision_reason: Option<String>,
     /// Its quota.
     pub quota: Quota,
+    /// What happens when the subscription is used up.
+    pub overage: Overage,
     /// What choose would say.
     pub routeability: Routeability,
+    /// What would replace its login: in its home, in any project of its provider, on the machine, and in the
+    /// environment of this command.
+    pub auth_overrides: Vec<AuthOverride>,
     /// When the login itself ends.
     #[schemars(with = "Option<String>", extend("format" = "date-time"))]
     pub login_expires_at: Option<Timestamp>,

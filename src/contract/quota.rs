@@ -53,8 +53,23 @@ pub struct Quota {
     /// Earliest next fetch.
     #[schemars(with = "Option<String>", extend("format" = "date-time"))]
     pub next_poll_at: Option<Timestamp>,
+    /// Whether paid overage is switched on at the provider, when it says so.
+    pub overage_enabled: Option<bool>,
+    /// What overage has cost, when the provider says so.
+    pub overage_spend: Option<Spend>,
     /// The windows.
     pub windows: Vec<Window>,
+}
+
+/// Paid overage as the provider tells it.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Spend {
+    /// Paid in this month, in the account's currency (Claude).
+    pub used: Option<f64>,
+    /// Most that may be paid in a month, in the account's currency (Claude).
+    pub limit: Option<f64>,
+    /// Credits that were bought and not used yet (Codex).
+    pub balance: Option<f64>,
 }
 
 /// One window.

@@ -19,6 +19,7 @@ use super::quota::QuotaList;
 use super::registry::{Initialised, PoolList, ProjectList, Setting, SettingList};
 use super::selection::Selection;
 use super::session::{Session, SessionList, SessionRemoved};
+use super::watch::Change;
 use super::worker::Which;
 
 type Define = fn(&mut SchemaGenerator) -> Schema;
@@ -41,6 +42,8 @@ const ANSWERS: &[(&str, Define)] = &[
     ("lease list", define::<LeaseList>),
     ("lease recover", define::<Selection>),
     ("lease release", define::<LeaseReleased>),
+    ("lease watch", define::<LeaseList>),
+    ("lease watch, later lines", define::<Change>),
     ("pool list", define::<PoolList>),
     ("pool status", define::<PoolStatus>),
     ("profile add", define::<Profile>),
@@ -62,6 +65,8 @@ const ANSWERS: &[(&str, Define)] = &[
     ("providers", define::<ProviderList>),
     ("quota refresh", define::<QuotaList>),
     ("quota show", define::<QuotaList>),
+    ("quota watch", define::<QuotaList>),
+    ("quota watch, later lines", define::<Change>),
     ("session list", define::<SessionList>),
     ("session remove", define::<SessionRemoved>),
     ("session status", define::<Session>),

@@ -1,11 +1,13 @@
 //! Reading numbers, times and lengths out of answers that nobody promised us. Pure.
 
 use jiff::Timestamp;
+use jiff::civil::DateTime;
+use jiff::tz::offset;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 use crate::id::hex;
-use crate::quota::window::Window;
+use crate::quota::window::{Kind, Window};
 
 /// A finite number; a number in a string is of unknown shape, and so is NaN.
 pub(crate) fn number(value: &Value) -> Option<f64> {
@@ -19,24 +21,36 @@ pub(crate) fn remaining_of_used(value: &Value) -> Option<f64> {
     Some((100.0 - used).max(0.0))
 }
 
-/// An instant: RFC 3339 with a zone, or seconds (or milliseconds) since 1970.
+/// An instant: RFC 3339, or seconds (or milliseconds) since 1970 as a number or its digits. One without a
+/// zone is read where it comes last on Earth, twelve hours behind UTC: a window may only be taken for full
+/// too late.
 pub(crate) fn instant(value: &Value) -> Option<Timestamp> {
-    /// Seconds beyond this are milliseconds: it is the year 5138 in one and 1973 in the other.
-    const MILLISECONDS_FROM: f64 = 1e11;
     match value {
-        Value::String(text) => text.parse().ok(),
-        Value::Number(_) => {
-            let number = number(value)?;
-            let seconds = if number >= MILLISECONDS_FROM {
-                number / 1000.0
-            } else {
-                number
-            };
-            let span = jiff::SignedDuration::try_from_secs_f64(seconds).ok()?;
-            Timestamp::from_duration(span).ok()
-        }
+        Value::String(text) => text
+            .parse()
+            .ok()
+            .or_else(|| latest(text))
+            .or_else(|| since_1970(text.parse().ok()?)),
+        Value::Number(_) => since_1970(number(value)?),
         Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => None,
     }
+}
+
+fn latest(text: &str) -> Option<Timestamp> {
+    let here: DateTime = text.parse().ok()?;
+    offset(-12).to_timestamp(here).ok()
+}
+
+fn since_1970(number: f64) -> Option<Timestamp> {
+    /// Seconds beyond this are milliseconds: it is the year 5138 in one and 1973 in the other.
+    const MILLISECONDS_FROM: f64 = 1e11;
+    let seconds = if number >= MILLISECONDS_FROM {
+        number / 1000.0
+    } else {
+        number
+    };
+    let span = jiff::SignedDuration::try_from_secs_f64(seconds).ok()?;
+    Timestamp::from_duration(span).ok()
 }
 
 /// Text that is there and not empty.
@@ -63,17 +77,25 @@ pub(crate) fn digest(fields: &[Option<&str>]) -> String {
     hex(&hash.finalize())
 }
 
-/// Adds a window, or tightens the one that is known already of the same kind and scope.
+/// Adds a window, or tightens the one that is known already by this name.
 pub(crate) fn add(windows: &mut Vec<Window>, window: Window) {
-    let same = windows
-        .iter_mut()
-        .find(|known| known.kind == window.kind && known.scope == window.scope);
-    match same {
+    match windows.iter_mut().find(|known| known.id == window.id) {
         Some(known) => {
             known.remaining_percent = known.remaining_percent.min(window.remaining_percent);
             known.resets_at = known.resets_at.max(window.resets_at);
         }
         None => windows.push(window),
+    }
+}
+
+/// A window that is there and makes no sense: nothing is known to be left of it, nor when it is full again.
+pub(crate) fn nothing_left(id: impl Into<String>, kind: Kind, scope: Option<String>) -> Window {
+    Window {
+        id: id.into(),
+        kind,
+        scope,
+        remaining_percent: 0.0,
+        resets_at: None,
     }
 }
 
@@ -93,19 +115,24 @@ mod tests {
     }
 
     #[test]
-    fn instants_need_a_zone_and_come_in_seconds_or_milliseconds() {
+    fn instants_come_with_a_zone_or_in_seconds_or_milliseconds() {
         let expected = "2026-11-30T08:00:00Z".parse().ok();
         for value in [
             json!("2026-11-30T08:00:00.000000+00:00"),
             json!("2026-11-30T09:00:00+01:00"),
             json!(1_796_025_600),
             json!(1_796_025_600_000_i64),
+            json!("1796025600"),
+            json!("2026-11-29T20:00:00"),
+            json!("2026-11-29 20:00"),
         ] {
             assert_eq!(instant(&value), expected, "{value}");
         }
         for value in [
-            json!("2026-11-30T08:00:00"),
             json!("soon"),
+            json!("NaN"),
+            json!("inf"),
+            json!(""),
             json!(null),
             json!(1e300),
             json!(-1e300),

@@ -6,12 +6,15 @@
 //! neither the token nor anything that the server wrote. Limits: SOCKS proxies are not supported; a proxy
 //! that cannot be used is an error, never a way around it.
 
+use std::io::ErrorKind;
 use std::sync::Arc;
 use std::time::Duration;
 
+use jiff::Timestamp;
+use jiff::fmt::rfc2822;
 use serde_json::Value;
-use ureq::Agent;
 use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
+use ureq::{Agent, Timeout};
 
 use super::FetchError;
 use crate::clock::Deadline;
@@ -21,6 +24,8 @@ use crate::store::read;
 
 /// Largest answer, in bytes; real ones have a few thousand.
 const ANSWER_LIMIT: u64 = 1 << 20;
+/// Why no TLS connection came about, most likely.
+const UNTRUSTED: &str = "the TLS connection failed; a proxy may need its CA in SSL_CERT_FILE";
 /// What we say we are: ourselves.
 const USER_AGENT: &str = concat!("agent-fleet/", env!("CARGO_PKG_VERSION"));
 /// Where proxies are named, the most specific first; lower case wins, as in curl.
@@ -38,6 +43,7 @@ const CA_VARIABLES: [&str; 3] = [
 pub(crate) struct Client {
     agent: Agent,
     host: &'static str,
+    now: Timestamp,
 }
 
 impl std::fmt::Debug for Client {
@@ -58,7 +64,7 @@ impl Client {
         let proxy = match proxy(&context.variables, host) {
             Some(address) => Some(
                 ureq::Proxy::new(address)
-                    .map_err(|_| unavailable("the proxy address cannot be used"))?,
+                    .map_err(|_| unreached("the proxy address cannot be used"))?,
             ),
             None => None,
         };
@@ -73,10 +79,16 @@ impl Client {
             .proxy(proxy)
             .tls_config(tls)
             .timeout_global(Some(timeout))
+            // So that a dead network is told from a slow server.
+            .timeout_connect(Some(timeout * 2 / 3))
             .user_agent(USER_AGENT)
             .build()
             .new_agent();
-        Ok(Self { agent, host })
+        Ok(Self {
+            agent,
+            host,
+            now: context.clock.now(),
+        })
     }
 
     /// Asks for a path, showing the token, and reads the answer as JSON.
@@ -95,18 +107,23 @@ impl Client {
             request = request.header(*name, *value);
         }
         let mut response = request.call().map_err(|error| failure(&error))?;
+        let wait = || {
+            let header = response.headers().get("retry-after")?.to_str().ok()?;
+            retry_after(header, self.now)
+        };
         match response.status().as_u16() {
             200 => {}
             401 => return Err(FetchError::Unauthorized),
             403 => return Err(FetchError::Forbidden),
-            429 => {
-                let wait = response.headers().get("retry-after");
-                return Err(FetchError::Throttled(
-                    wait.and_then(|value| value.to_str().ok()?.trim().parse().ok()),
-                ));
-            }
+            429 => return Err(FetchError::Throttled(wait())),
             300..=399 => return Err(unavailable("it answered with a redirect")),
-            other => return Err(FetchError::Unavailable(format!("it answered {other}"))),
+            other => {
+                // A server that is down and says for how long wants to be left alone.
+                return Err(match wait().filter(|_| other == 503) {
+                    Some(wait) => FetchError::Throttled(Some(wait)),
+                    None => FetchError::Unavailable(format!("it answered {other}")),
+                });
+            }
         }
         let body = response
             .body_mut()
@@ -118,8 +135,22 @@ impl Client {
     }
 }
 
+/// The seconds that a Retry-After header asks for: a number, which may be larger than any clock, or a date.
+fn retry_after(header: &str, now: Timestamp) -> Option<u64> {
+    let header = header.trim();
+    if !header.is_empty() && header.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Some(header.parse().unwrap_or(u64::MAX));
+    }
+    let at = rfc2822::parse(header).ok()?.timestamp();
+    Some(u64::try_from(at.as_second().saturating_sub(now.as_second())).unwrap_or(0))
+}
+
 fn unavailable(why: &str) -> FetchError {
     FetchError::Unavailable(why.to_owned())
+}
+
+fn unreached(why: &str) -> FetchError {
+    FetchError::Unreached(why.to_owned())
 }
 
 /// What went wrong, in words of our own: the client's may quote what it sent.
@@ -129,16 +160,22 @@ fn unavailable(why: &str) -> FetchError {
 )]
 fn failure(error: &ureq::Error) -> FetchError {
     match error {
+        ureq::Error::Timeout(Timeout::Resolve | Timeout::Connect) => {
+            unreached("it did not answer in time")
+        }
         ureq::Error::Timeout(_) => unavailable("it did not answer in time"),
-        ureq::Error::HostNotFound => unavailable("its host name is not known"),
-        ureq::Error::Io(error) if error.kind() == std::io::ErrorKind::InvalidData => {
-            unavailable("the TLS connection failed; a proxy may need its CA in SSL_CERT_FILE")
-        }
-        ureq::Error::Io(error) => FetchError::Unavailable(format!("{}", error.kind())),
-        ureq::Error::Tls(_) | ureq::Error::Rustls(_) => {
-            unavailable("the TLS connection failed; a proxy may need its CA in SSL_CERT_FILE")
-        }
-        ureq::Error::ConnectProxyFailed(_) => unavailable("the proxy refused the connection"),
+        ureq::Error::HostNotFound => unreached("its host name is not known"),
+        ureq::Error::Io(error) if error.kind() == ErrorKind::InvalidData => unreached(UNTRUSTED),
+        ureq::Error::Io(error) => match error.kind() {
+            // The request may have arrived.
+            ErrorKind::ConnectionReset | ErrorKind::UnexpectedEof | ErrorKind::BrokenPipe => {
+                FetchError::Unavailable(error.kind().to_string())
+            }
+            kind => FetchError::Unreached(kind.to_string()),
+        },
+        ureq::Error::Tls(_) | ureq::Error::Rustls(_) => unreached(UNTRUSTED),
+        ureq::Error::ConnectProxyFailed(_) => unreached("the proxy refused the connection"),
+        ureq::Error::ConnectionFailed => unreached("the connection failed"),
         ureq::Error::BodyExceedsLimit(_) => unavailable("its answer is too long"),
         ureq::Error::Http(_) => unavailable("the token cannot be sent in a header"),
         _ => unavailable("the connection failed"),
@@ -193,8 +230,9 @@ fn roots(variables: &Variables) -> Vec<Certificate<'static>> {
 
 #[cfg(test)]
 mod tests {
-    use super::{covers, proxy};
+    use super::{covers, proxy, retry_after};
     use crate::env::Variables;
+    use jiff::Timestamp;
 
     fn variables(pairs: &[(&str, &str)]) -> Variables {
         pairs.iter().copied().collect()
@@ -211,6 +249,25 @@ mod tests {
         assert_eq!(proxy(&spared, "chatgpt.com"), None);
         assert_eq!(proxy(&spared, "api.anthropic.com"), Some("http://p:2"));
         assert_eq!(proxy(&variables(&[]), "chatgpt.com"), None);
+    }
+
+    #[test]
+    fn retry_after_is_seconds_or_a_date_and_garbage_is_nothing() {
+        let now: Timestamp = "2026-11-30T08:00:00Z".parse().unwrap();
+        for (header, seconds) in [
+            ("0", Some(0)),
+            (" 3600 ", Some(3600)),
+            ("99999999999999999999999", Some(u64::MAX)),
+            ("Mon, 30 Nov 2026 09:00:00 GMT", Some(3600)),
+            ("Mon, 30 Nov 2026 07:00:00 GMT", Some(0)),
+            ("", None),
+            ("-5", None),
+            ("soon", None),
+            ("1.5", None),
+            ("3600, 60", None),
+        ] {
+            assert_eq!(retry_after(header, now), seconds, "{header}");
+        }
     }
 
     #[test]

@@ -12,12 +12,16 @@ pub mod codex;
 pub mod environment;
 pub mod home;
 pub(crate) mod http;
+pub mod overrides;
 pub mod scripted;
+#[cfg(test)]
+mod usage_properties;
 
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use camino::{Utf8Path, Utf8PathBuf};
+use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::clock::Deadline;
@@ -25,9 +29,12 @@ use crate::env::Context;
 use crate::error::{Code, Refusal, Result, code};
 use crate::id::{ProfileId, ProviderKind};
 use crate::identity::fingerprint::Account;
-use crate::quota::window::Window;
+use crate::provider::home::conversation::Tail;
+use crate::quota::limit::Ending;
+use crate::quota::window::{Spend, Window};
 use crate::registry::schema::{Profile, ProviderSettings, Registry};
 use crate::secret::Secret;
+use overrides::Override;
 
 /// What a provider's credential file says, read without trusting it.
 #[derive(Clone, Debug)]
@@ -102,9 +109,12 @@ pub enum FetchError {
     /// 429, with the seconds it asked us to wait.
     #[error("the server is throttling")]
     Throttled(Option<u64>),
-    /// No answer, or an answer that is no answer.
+    /// The server was reached and gave no answer, or an answer that is no answer.
     #[error("the server could not be asked: {0}")]
     Unavailable(String),
+    /// No server was reached.
+    #[error("the server could not be reached: {0}")]
+    Unreached(String),
     /// An answer of unknown shape.
     #[error("the server's answer has an unknown shape")]
     Shape,
@@ -132,10 +142,14 @@ impl Fetched {
 /// The server's quota answer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Usage {
-    /// The windows it named, those of unknown shape left out.
+    /// The windows it named; one that made no sense has nothing left.
     pub windows: Vec<Window>,
     /// Whether paid overage is on, when it says so.
     pub overage_enabled: Option<bool>,
+    /// What overage has cost, when it says so.
+    pub spend: Option<Spend>,
+    /// Whether some window made no sense.
+    pub misread: bool,
 }
 
 /// How a worker talks to the person.
@@ -226,15 +240,8 @@ pub struct LaunchFacts {
     pub binary: Utf8PathBuf,
     /// Stable path of this program, which hooks call.
     pub program: Utf8PathBuf,
-}
-
-/// Something that would replace the home's login.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Override {
-    /// Where: a path, and the key in it.
-    pub source: String,
-    /// The file alone, to be edited.
-    pub file: Utf8PathBuf,
+    /// Whether the worker may spend money outside the subscription.
+    pub may_spend: bool,
 }
 
 /// Why a home cannot take workers.
@@ -345,13 +352,17 @@ pub trait Provider: Sync + std::fmt::Debug {
     /// Checks that what workers need of the home holds.
     fn readiness(&self, plan: &HomePlan<'_>) -> Result<(), NotReady>;
 
-    /// Everything in the home, the project and the machine that would replace the login.
-    fn overrides(&self, home: &Utf8Path, workspace: &Utf8Path) -> Vec<Override>;
+    /// Everything in the home, these workspaces and the machine that would replace the login.
+    fn overrides(&self, home: &Utf8Path, workspaces: &[&Utf8Path]) -> Vec<Override>;
+
+    /// Variables that would replace the login or its route if a worker saw them, each with what it would do.
+    fn ambient(&self) -> Vec<(&'static str, &'static str)>;
 
     /// The transcript of a conversation in this home, if it exists.
     fn transcript(&self, home: &Utf8Path, workspace: &Utf8Path, session: &str) -> Option<PathBuf>;
 
-    /// The windows that a transcript's last turn failed on, with the resets that the server stated; none
-    /// when it did not fail, failed on something else, or no reset was stated.
-    fn used_up(&self, transcript: &Path) -> Vec<Window>;
+    /// How the last turn in this end of a transcript ended, by the records that the CLI itself makes of
+    /// errors. What a worker says or a tool prints is never one. `local` is the zone in which the CLI writes
+    /// times for people.
+    fn ending(&self, tail: &Tail, local: &TimeZone) -> Ending;
 }

@@ -1,4 +1,5 @@
-//! An external quota reader: any program that prints quota-axi's JSON (0.1.40, schema 5).
+//! An external quota reader: any program that prints quota-axi's JSON (0.1.40, schema 5; 0.1.8, schema 2).
+//! 0.1.8 itself knows no `--no-credential-refresh` and refuses it, so it needs a wrapper that leaves it out.
 //!
 //! It is trusted by configuration, never by environment. Each profile gives it a HOME and an
 //! `XDG_CACHE_HOME` of its own: quota-axi's cache is shared across accounts otherwise and answers one
@@ -10,13 +11,13 @@ use camino::Utf8Path;
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::window::{Kind, Window};
+use super::window::{Kind, Spend, Window};
 use crate::clock::Deadline;
 use crate::env::{self, Context};
 use crate::error::Result;
 use crate::id::ProviderKind;
 use crate::identity::fingerprint::Account;
-use crate::provider::answer::{instant, number, text};
+use crate::provider::answer::{add, instant, nothing_left, number, remaining_of_used, text};
 use crate::provider::{self, FetchError, Usage};
 use crate::store::directory;
 use crate::sys::spawn::{self, Program};
@@ -152,47 +153,105 @@ fn parse(bytes: &[u8], provider: ProviderKind) -> Result<Answer, FetchError> {
         account: Some(text(&whose["accountId"]).ok_or(FetchError::Shape)?),
         ..Account::default()
     };
-    let windows = entry["windows"]
-        .as_array()
-        .filter(|windows| !windows.is_empty())
-        .ok_or(FetchError::Shape)?
-        .iter()
-        .map(window)
-        .collect::<Option<Vec<_>>>()
-        .ok_or(FetchError::Shape)?;
+    let rows = entry["windows"].as_array().ok_or(FetchError::Shape)?;
+    let mut windows = Vec::new();
+    let (mut understood, mut misread) = (false, false);
+    let mut overage = overage_of(&entry["credits"]);
+    for row in rows {
+        if row["kind"] == "credits" {
+            // It is told only while overage is on, and gates nothing.
+            overage = Some((
+                true,
+                spend(&row["spentUsd"], &row["limitUsd"], &Value::Null),
+            ));
+            continue;
+        }
+        let window = window(row)?;
+        let made_sense = window.is_ok();
+        understood |= made_sense;
+        misread |= !made_sense;
+        add(&mut windows, window.unwrap_or_else(|window| window));
+    }
+    if !understood {
+        return Err(FetchError::Shape);
+    }
     Ok(Answer {
         account,
         usage: Usage {
             windows,
-            overage_enabled: None,
+            overage_enabled: overage.map(|(enabled, _)| enabled),
+            spend: overage.and_then(|(_, spend)| spend),
+            misread,
         },
         at: instant(&entry["state"]["refreshedAt"]),
     })
 }
 
-fn window(window: &Value) -> Option<Window> {
-    let id = text(&window["id"])?;
-    let remaining =
-        number(&window["percentRemaining"]).filter(|left| (0.0..=100.0).contains(left))?;
+/// Codex's credits: overage is on while there are any.
+fn overage_of(credits: &Value) -> Option<(bool, Option<Spend>)> {
+    let left = number(&credits["remaining"]);
+    let unlimited = credits["unlimited"].as_bool();
+    let enabled = unlimited == Some(true) || left.is_some_and(|left| left > 0.0);
+    let told = left.is_some() || unlimited.is_some();
+    told.then(|| {
+        (
+            enabled,
+            spend(&Value::Null, &Value::Null, &credits["remaining"]),
+        )
+    })
+}
+
+fn spend(used: &Value, limit: &Value, balance: &Value) -> Option<Spend> {
+    let spend = Spend {
+        used: number(used),
+        limit: number(limit),
+        balance: number(balance),
+    };
+    let told = [spend.used, spend.limit, spend.balance];
+    told.iter().any(Option::is_some).then_some(spend)
+}
+
+/// One window; as an error when its numbers make no sense, so that nothing is left of it.
+fn window(window: &Value) -> Result<Result<Window, Window>, FetchError> {
+    let id = text(&window["id"]).ok_or(FetchError::Shape)?;
+    let told = &window["percentRemaining"];
+    let remaining = if told.is_null() {
+        remaining_of_used(&window["percentUsed"])
+    } else {
+        number(told).filter(|left| (0.0..=100.0).contains(left))
+    };
+    let of_a_model = id.strip_prefix("model:");
+    let scope = match of_a_model {
+        // `model:NAME`, of a week, or `model:NAME:5h`, `model:NAME:7d`, `model:NAME:window:SECONDS`.
+        Some(rest) => rest.split(':').next(),
+        None => id.strip_prefix("seven_day_"),
+    };
     let kind = match window["kind"].as_str() {
         Some("session") => Kind::Session,
         Some("weekly") => Kind::Weekly,
         Some("monthly") => Kind::Monthly,
-        _ => number(&window["windowMinutes"]).map_or(Kind::Other, |minutes| {
+        _ => match (number(&window["windowSeconds"]), of_a_model) {
             #[expect(
                 clippy::cast_possible_truncation,
                 clippy::cast_sign_loss,
                 reason = "a float is saturated, and any number of minutes has a kind"
             )]
-            Kind::of_minutes(minutes as u64)
-        }),
+            (Some(seconds), _) => Kind::of_minutes((seconds / 60.0) as u64),
+            (None, Some(model)) if model.ends_with(":5h") => Kind::Session,
+            (None, Some(_)) => Kind::Weekly,
+            (None, None) => Kind::Other,
+        },
     };
-    Some(Window {
-        scope: id.strip_prefix("seven_day_").map(str::to_owned),
-        id,
-        kind,
-        remaining_percent: remaining,
-        resets_at: instant(&window["resetsAt"]),
+    let scope = scope.map(str::to_owned);
+    Ok(match remaining {
+        Some(remaining_percent) => Ok(Window {
+            id,
+            kind,
+            scope,
+            remaining_percent,
+            resets_at: instant(&window["resetsAt"]),
+        }),
+        None => Err(nothing_left(id, kind, scope)),
     })
 }
 
@@ -251,6 +310,8 @@ mod tests {
             ("/providers/0/windows/0/percentRemaining", json!(105)),
             ("/providers/0/windows/0/percentRemaining", json!("80")),
             ("/providers/0/windows/0/percentRemaining", json!(null)),
+            ("/providers/0/windows/0/id", json!(null)),
+            ("/providers/0/windows", json!([5])),
         ] {
             let mut changed = answer();
             *changed.pointer_mut(path).unwrap() = value.clone();
@@ -259,6 +320,70 @@ mod tests {
         let entry = answer()["providers"][0].clone();
         let twice = json!({"providers": [entry.clone(), entry]});
         assert!(read_back(&twice).is_err(), "two answers for one provider");
+    }
+
+    #[test]
+    fn a_window_that_makes_no_sense_has_nothing_left_and_hides_no_other() {
+        let mut changed = answer();
+        changed["providers"][0]["windows"] = json!([
+            {"id": "five_hour", "kind": "session", "percentRemaining": "80"},
+            {"id": "seven_day", "kind": "weekly", "percentRemaining": 3},
+        ]);
+        let usage = read_back(&changed).unwrap().usage;
+        let left: Vec<_> = usage
+            .windows
+            .iter()
+            .map(|window| window.remaining_percent)
+            .collect();
+        assert_eq!((left, usage.misread), (vec![0.0, 3.0], true));
+    }
+
+    #[test]
+    fn windows_of_a_model_are_scoped_and_paid_overage_gates_nothing() {
+        let mut changed = answer();
+        changed["schemaVersion"] = json!(2);
+        changed["providers"][0]["windows"] = json!([
+            {"id": "five_hour", "kind": "session", "percentUsed": 30},
+            {"id": "model:opus", "kind": "model", "percentUsed": 90, "percentRemaining": 10},
+            {"id": "model:spark:5h", "kind": "model", "percentRemaining": 20},
+            {"id": "codex:86400", "kind": "unknown", "percentRemaining": 40, "windowSeconds": 86_400},
+            {"id": "extra_usage", "kind": "credits", "spentUsd": 12.5, "limitUsd": 50},
+        ]);
+        let usage = read_back(&changed).unwrap().usage;
+        let seen: Vec<_> = usage
+            .windows
+            .iter()
+            .map(|window| {
+                (
+                    window.kind,
+                    window.scope.as_deref(),
+                    window.remaining_percent,
+                )
+            })
+            .collect();
+        assert_eq!(
+            seen,
+            [
+                (Kind::Session, None, 70.0),
+                (Kind::Weekly, Some("opus"), 10.0),
+                (Kind::Session, Some("spark"), 20.0),
+                (Kind::Session, None, 40.0),
+            ]
+        );
+        let spend = usage.spend.unwrap();
+        assert_eq!(
+            (usage.overage_enabled, spend.used, spend.limit),
+            (Some(true), Some(12.5), Some(50.0))
+        );
+        changed["providers"][0]["credits"] = json!({"remaining": 0, "unlimited": false});
+        changed["providers"][0]["windows"]
+            .as_array_mut()
+            .unwrap()
+            .pop();
+        assert_eq!(
+            read_back(&changed).unwrap().usage.overage_enabled,
+            Some(false)
+        );
     }
 
     #[test]

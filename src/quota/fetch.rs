@@ -1,18 +1,23 @@
 //! One fetch: is it needed, may it be made, what did it bring.
 //!
 //! One fetch per profile and machine: the fetch lock spans the GET and the writing of its result, so who
-//! waited for it finds the result and asks nothing. No token is ever refreshed; an expired one is shown to
-//! nobody, and the profile says so. A login that changed while it was asked about proves nothing.
+//! waited for it finds the result and asks nothing. The fetch is written down before it is made: what cannot
+//! be remembered is not asked, and a process that dies on the way has had its turn. No token is ever
+//! refreshed; an expired one is shown to nobody, and the profile says so. A login that changed while it was
+//! asked about proves nothing.
+
+use std::time::Duration;
 
 use camino::Utf8Path;
 use jiff::Timestamp;
 
 use super::external::{self, Subject};
-use super::headroom::{self, Question, Status};
+use super::headroom::{self, Question, Status, TOKEN_EXPIRED};
 use super::poll;
 use super::refresh::{Ask, Asker, Outcome, Target};
 use super::window::Reading;
 use crate::clock::Deadline;
+use crate::crash_point;
 use crate::env::Context;
 use crate::error::Result;
 use crate::id::{ProfileId, ProviderKind};
@@ -28,10 +33,15 @@ use crate::snapshot::profile::{BASE, Binding, Poll, ProfileState, Proof};
 use crate::snapshot::provider;
 use crate::store::lock::{Locks, Mode, Name};
 
-/// The reason word of an expired access token.
-pub(super) const TOKEN_EXPIRED: &str = "token_expired";
+/// The reason word of a login that the server turned away.
+const REFUSED: &str = "unauthorized";
 /// The reason word of files that contradict the server about whose login they hold.
 const HINT_DISAGREES: &str = "hint_disagrees";
+
+/// How long a server or a reader may take; what is left of a routine verb's time is for keeping the answer.
+const LONGEST: Duration = Duration::from_secs(6);
+/// How long anyone waits for a fetch of another process.
+const PATIENCE: Duration = Duration::from_millis(6500);
 
 /// A fetch that is to be made, if it is needed.
 #[derive(Debug)]
@@ -133,25 +143,44 @@ impl<'a> Fetch<'a> {
             Ok(look) => look,
             Err(reason) => return Ok(Outcome::Left(reason)),
         };
-        if let Need::Nothing(outcome) = self.need(&self.state()?, look.as_deref()) {
-            return self.nothing(look.as_deref(), outcome);
+        let state = self.state()?;
+        if let Need::Nothing(outcome) = self.need(&state, look.as_deref()) {
+            let answer_may_come = outcome != Outcome::Known
+                && poll::is_under_way(&state.poll, self.context.clock.now());
+            if !answer_may_come {
+                return self.nothing(look.as_deref(), outcome);
+            }
         }
         let locks = Locks::new(&self.context.roots.state, self.context.clock);
         let _fetching = locks.take(
             &Name::Fetch(self.lock.clone()),
             Mode::Exclusive,
-            self.deadline,
+            &self.deadline.within(PATIENCE),
         )?;
         let look = match self.look() {
             Ok(look) => look,
             Err(reason) => return Ok(Outcome::Left(reason)),
         };
-        let want = match self.need(&self.state()?, look.as_deref()) {
+        let state = self.state()?;
+        let want = match self.need(&state, look.as_deref()) {
             Need::Nothing(outcome) => return self.nothing(look.as_deref(), outcome),
             Need::Ask(want) => want,
         };
+        self.begin(look.as_deref())?;
+        crash_point!("fetch.begun");
         let brought = self.ask(look.as_deref(), want)?;
-        self.keep(look.as_deref(), &brought)
+        self.keep(look.as_deref(), &brought, &state.poll)
+    }
+
+    /// Writes down that the fetch is made.
+    fn begin(&self, look: Option<&Look>) -> Result<()> {
+        let digest = look.map(|look| look.login.digest.as_str());
+        let now = self.context.clock.now();
+        provider::update(self.context, self.provider(), self.deadline, |snapshot| {
+            let state = snapshot.entry(&self.name);
+            state.poll = poll::begin(&state.poll, digest, now);
+            Ok(())
+        })
     }
 
     /// The login in the home now; `None` when it holds no credential and an external reader may know more.
@@ -181,18 +210,20 @@ impl<'a> Fetch<'a> {
             .as_ref()
             .filter(|proof| proof.binding == binding(digest));
         let by_person = self.asker == Asker::Person;
-        let due = poll::is_due(&state.poll, digest, now);
-        let throttled = state.poll.reason.as_deref() == Some("throttled");
         let identity = match proof {
             None => self.want.identity || self.want.usage,
             Some(proof) => by_person && self.want.identity && proof.at < self.began,
         };
         let worth = headroom::worth(state, &self.question(now));
-        let is_fresh = proof.is_some() && worth.status == Status::Fresh;
+        // While another login is not proved to be the same account, its reading is not known to be too old.
+        let is_fresh = worth.status == Status::Fresh;
         let usage = self.want.usage && (by_person || !is_fresh);
+        let identity = identity && poll::may_prove(&state.poll, digest, self.asker, now);
         let want = Want {
-            identity: identity && (due || (by_person && !throttled)),
-            usage: usage && due && (proof.is_some() || identity),
+            identity,
+            usage: usage
+                && (proof.is_some() || identity)
+                && poll::may_measure(&state.poll, digest, now),
         };
         if want.identity || want.usage {
             let usable = look.is_none_or(|look| is_usable(&look.login, now));
@@ -236,13 +267,14 @@ impl<'a> Fetch<'a> {
     }
 
     fn ask(&self, look: Option<&Look>, want: Want) -> Result<Brought> {
+        let deadline = self.deadline.within(LONGEST);
         if let QuotaReader::External(program) = self.reader {
             let subject = Subject {
                 profile: &self.name,
                 provider: self.provider(),
                 home: self.home,
             };
-            let answer = external::read(self.context, program, subject, self.deadline)?;
+            let answer = external::read(self.context, program, subject, &deadline)?;
             let now = self.context.clock.now();
             let at = answer.as_ref().ok().and_then(|answer| answer.at);
             let fetched = match answer {
@@ -271,7 +303,7 @@ impl<'a> Fetch<'a> {
                 self.settings,
                 &look.login,
                 want,
-                self.deadline,
+                &deadline,
             ),
             None => Fetched::failed(want, &FetchError::Unauthorized),
         };
@@ -283,21 +315,30 @@ impl<'a> Fetch<'a> {
         })
     }
 
-    /// Writes down what was brought, if the home still holds the login it was brought with.
-    fn keep(&self, before: Option<&Look>, brought: &Brought) -> Result<Outcome> {
-        let digest = before.map(|look| look.login.digest.as_str());
-        let after = self.look();
-        let unchanged = match &after {
-            Ok(after) => after.as_ref().map(|look| look.login.digest.as_str()) == digest,
-            Err(_) => false,
-        };
-        let (true, Ok(look)) = (unchanged, after) else {
-            return Ok(Outcome::Left("login_changed"));
+    /// Writes down what was brought, if the home still holds the login it was brought with. `before` is what
+    /// was known of earlier fetches.
+    fn keep(&self, asked: Option<&Look>, brought: &Brought, before: &Poll) -> Result<Outcome> {
+        let digest = asked.map(|look| look.login.digest.as_str());
+        let look = match self.look() {
+            Ok(look) if look.as_ref().map(|look| look.login.digest.as_str()) == digest => look,
+            Ok(_) | Err(_) => {
+                let now = self.context.clock.now();
+                return provider::update(
+                    self.context,
+                    self.provider(),
+                    self.deadline,
+                    |snapshot| {
+                        let state = snapshot.entry(&self.name);
+                        state.poll = poll_after(before, &state.poll, &brought.fetched, now);
+                        Ok(Outcome::Left("login_changed"))
+                    },
+                );
+            }
         };
         let now = self.context.clock.now();
         let hints = look
             .as_ref()
-            .filter(|_| !self.is_external() && self.name != BASE)
+            .filter(|_| self.name != BASE)
             .map(|look| account::hints(self.provider(), self.home, look.text.expose().as_bytes()))
             .unwrap_or_default();
         let look = look.as_deref();
@@ -312,7 +353,7 @@ impl<'a> Fetch<'a> {
                 snapshot.restore(&self.name);
             }
             let state = snapshot.entry(&self.name);
-            state.poll = poll_after(&state.poll, digest, &brought.fetched, now);
+            state.poll = poll_after(before, &state.poll, &brought.fetched, now);
             if let Some(look) = look {
                 state.login_expires_at = look.login.login_expires_at;
             }
@@ -349,17 +390,24 @@ impl<'a> Fetch<'a> {
                     source: brought.reader.to_owned(),
                     windows: usage.windows.clone(),
                     overage_enabled: usage.overage_enabled,
+                    spend: usage.spend,
                 };
                 merge::read(state, reading, Extent::Whole);
+                if usage.misread {
+                    state.poll.reason = Some(poll::MISREAD.to_owned());
+                }
+                // The server takes the login after all. What a worker said of it stands.
+                state.auth_broken.take_if(|note| note.reason == REFUSED);
             }
             match first_error(&brought.fetched) {
                 None => Ok(Outcome::Known),
                 Some(error) => {
                     // An external reader may mean an expired token, which is no broken login.
                     if *error == FetchError::Unauthorized && !self.is_external() {
-                        merge::auth_broken(state, "unauthorized", now);
+                        merge::auth_broken(state, REFUSED, now);
                     }
-                    Ok(Outcome::Failed(poll::reason(error)))
+                    let identity = matches!(&brought.fetched.identity, Some(Err(_)));
+                    Ok(Outcome::Failed(poll::reason(error, identity)))
                 }
             }
         })
@@ -367,20 +415,13 @@ impl<'a> Fetch<'a> {
 }
 
 /// What to remember of this fetch for the next.
-fn poll_after(before: &Poll, digest: Option<&str>, fetched: &Fetched, now: Timestamp) -> Poll {
+fn poll_after(before: &Poll, begun: &Poll, fetched: &Fetched, now: Timestamp) -> Poll {
     let outcome = first_error(fetched).map_or(Ok(()), Err);
-    let after = poll::after(before, digest, outcome, now);
-    // The identity alone costs nothing of the usage endpoint's budget.
-    let spared = fetched.usage.is_none() && outcome.is_ok();
-    let same_login = before.digest.as_deref() == digest;
-    Poll {
-        next_at: if spared {
-            before.next_at.filter(|_| same_login)
-        } else {
-            after.next_at
-        },
-        ..after
+    if fetched.usage.is_none() && outcome.is_ok() {
+        return poll::proved(before, begun, now);
     }
+    let identity_failed = matches!(&fetched.identity, Some(Err(_)));
+    poll::after(begun, outcome, identity_failed, now)
 }
 
 fn binding(digest: Option<&str>) -> Binding {
@@ -422,10 +463,11 @@ fn may_be(state: &ProfileState, fingerprint: &Fingerprint) -> bool {
 fn reason_word(poll: &Poll) -> &'static str {
     match poll.reason.as_deref() {
         Some("throttled") => "throttled",
-        Some("unauthorized") => "unauthorized",
+        Some(REFUSED) => REFUSED,
         Some("forbidden") => "forbidden",
+        Some(poll::UNMEASURABLE) => poll::UNMEASURABLE,
         Some("unavailable") => "unavailable",
-        Some("unknown_shape") => "unknown_shape",
+        Some(poll::MISREAD) => poll::MISREAD,
         Some(TOKEN_EXPIRED) => TOKEN_EXPIRED,
         Some(HINT_DISAGREES) => HINT_DISAGREES,
         Some(_) | None => "recently_measured",

@@ -6,13 +6,18 @@
 //!
 //! A reading is fresh while it is young and none of its windows has reset since. An older one is presumed
 //! when it cannot be renewed and yet cannot have become worse: its windows have reset, or nobody here used
-//! the account since. Anything else is stale and routes nothing.
+//! the account since. It is presumed also when only a worker can renew it, whose CLI refreshes an expired
+//! token: refusing it would wait for a person. Anything else is stale and routes nothing. Where nobody may
+//! read the quota, an older reading is none: it could never be renewed.
 
 use jiff::Timestamp;
 
 use super::poll;
 use super::window::{Reading, Window};
 use crate::snapshot::profile::{Poll, ProfileState};
+
+/// The reason word of an expired access token.
+pub(super) const TOKEN_EXPIRED: &str = "token_expired";
 
 /// What a reading is good for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -132,7 +137,10 @@ pub fn worth(state: &ProfileState, question: &Question<'_>) -> Worth {
         .iter()
         .copied()
         .min_by(|one, other| remaining(one, now).total_cmp(&remaining(other, now)));
-    let (Some(reading), Some(tightest)) = (reading(state), tightest) else {
+    let known = reading(state).filter(|reading| {
+        is_young(reading, question) || state.poll.reason.as_deref() != Some(poll::UNMEASURABLE)
+    });
+    let (Some(reading), Some(tightest)) = (known, tightest) else {
         return Worth {
             status: Status::Unmeasured,
             reason: Some(block.unwrap_or("never_measured").to_owned()),
@@ -145,13 +153,14 @@ pub fn worth(state: &ProfileState, question: &Question<'_>) -> Worth {
     let any_reset = gating.iter().any(|window| has_reset(window, now));
     let all_reset = gating.iter().all(|window| has_reset(window, now));
     let unused = question.last_used.is_none_or(|used| used <= reading.at);
-    let young = age <= question.fresh_seconds && !poll::is_ahead(reading.at, now);
+    let young = is_young(reading, question);
     let (status, reason) = if young && !any_reset {
         (Status::Fresh, None)
     } else {
         let cannot_be_worse = all_reset || unused || young;
+        let waits_for_a_worker = block == Some(TOKEN_EXPIRED);
         match block {
-            Some(block) if cannot_be_worse => (Status::Presumed, Some(block)),
+            Some(block) if cannot_be_worse || waits_for_a_worker => (Status::Presumed, Some(block)),
             Some(block) => (Status::Stale, Some(block)),
             None => (
                 Status::Stale,
@@ -168,6 +177,11 @@ pub fn worth(state: &ProfileState, question: &Question<'_>) -> Worth {
     }
 }
 
+fn is_young(reading: &Reading, question: &Question<'_>) -> bool {
+    let age = age_seconds(reading.at, question.now);
+    age <= question.fresh_seconds && !poll::is_ahead(reading.at, question.now)
+}
+
 /// Why a reading cannot be renewed now, if it cannot.
 fn renewal_block<'a>(poll: &'a Poll, question: &Question<'_>) -> Option<&'a str> {
     if !question.readable {
@@ -175,7 +189,7 @@ fn renewal_block<'a>(poll: &'a Poll, question: &Question<'_>) -> Option<&'a str>
     }
     match poll.reason.as_deref() {
         // The token stays expired until a worker's CLI renews it, however long that takes.
-        Some("token_expired") => Some("token_expired"),
+        Some(TOKEN_EXPIRED) => Some(TOKEN_EXPIRED),
         reason if poll::next_at(poll, question.now).is_some() => {
             Some(reason.unwrap_or("recently_measured"))
         }
@@ -220,6 +234,7 @@ mod tests {
             source: "builtin".to_owned(),
             windows,
             overage_enabled: None,
+            spend: None,
         });
         state.proof = Some(Proof {
             fingerprint,
@@ -289,8 +304,12 @@ mod tests {
         assert_eq!(ask(&state, None).status, Status::Presumed);
         assert_eq!(ask(&state, Some(-5000)).status, Status::Presumed);
         let used = ask(&state, Some(-100));
-        assert_eq!(used.status, Status::Stale, "a worker of ours used it since");
+        assert_eq!(used.status, Status::Presumed, "only a worker can renew it");
         assert_eq!(used.reason.as_deref(), Some("token_expired"));
+        state.poll.reason = Some("throttled".to_owned());
+        state.poll.next_at = Some(after(60));
+        let used = ask(&state, Some(-100));
+        assert_eq!(used.status, Status::Stale, "a worker of ours used it since");
         state.reading.as_mut().unwrap().windows[0].resets_at = Some(after(-50));
         let reset = ask(&state, Some(-100));
         assert_eq!(

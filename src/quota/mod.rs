@@ -3,7 +3,10 @@
 pub(crate) mod external;
 pub(crate) mod fetch;
 pub mod headroom;
+pub mod limit;
 pub mod poll;
 pub mod refresh;
 pub mod report;
+pub mod reset;
 pub mod window;
+pub mod wording;

@@ -8,7 +8,7 @@ use super::headroom::{self, Question, Status, Worth};
 use super::poll;
 use super::refresh::{Ask, Asker, Target, refresh};
 use crate::clock::Deadline;
-use crate::contract::quota::{Quota, Window};
+use crate::contract::quota::{Quota, Spend, Window};
 use crate::env::Context;
 use crate::error::{Refusal as _, Result, code};
 use crate::id::ProviderKind;
@@ -133,11 +133,13 @@ pub fn row(
         registry.provider(profile.provider)?,
         state,
     );
+    let proof = state.proof.as_ref();
     let worth = worth(registry, profile, state, now);
     let reading = headroom::reading(state);
-    let proof = state.proof.as_ref();
     let in_the_way = match (&standing, damage) {
         (_, Some(damage)) => Some(damage.code().name),
+        // Another login took the place of the one that was refused, and has only to be proved.
+        (Standing::Renew, None) if proof.is_some() => None,
         (Standing::Proven(_) | Standing::Renew, None) => {
             state.auth_broken.as_ref().map(|_| code::AUTH_BROKEN.name)
         }
@@ -145,7 +147,15 @@ pub fn row(
     };
     let reason = in_the_way
         .map(str::to_owned)
-        .or_else(|| worth.reason.clone());
+        .or_else(|| worth.reason.clone())
+        // A part of a fresh answer made no sense, and counts as used up.
+        .or_else(|| {
+            state
+                .poll
+                .reason
+                .clone()
+                .filter(|word| word == poll::MISREAD)
+        });
     let polled = state.poll.last_at.map(|_| "fresh".to_owned());
     Ok(Quota {
         schema: 1,
@@ -170,6 +180,14 @@ pub fn row(
         refreshed_at: reading.map(|reading| reading.at),
         source: reading.map(|reading| reading.source.clone()),
         next_poll_at: poll::next_at(&state.poll, now),
+        overage_enabled: reading.and_then(|reading| reading.overage_enabled),
+        overage_spend: reading
+            .and_then(|reading| reading.spend)
+            .map(|spend| Spend {
+                used: spend.used,
+                limit: spend.limit,
+                balance: spend.balance,
+            }),
         windows: reading
             .into_iter()
             .flat_map(|reading| &reading.windows)

@@ -39,6 +39,9 @@ impl Kind {
     }
 }
 
+/// The name of what stands for a window that is used up and that the server did not name.
+pub const REFUSED: &str = "limit_reached";
+
 /// One quota window at one time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Window {
@@ -69,6 +72,20 @@ pub struct Reading {
     pub windows: Vec<Window>,
     /// Whether paid overage is switched on at the provider, when it says so.
     pub overage_enabled: Option<bool>,
+    /// What overage has cost, when the provider says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spend: Option<Spend>,
+}
+
+/// Paid overage as the provider tells it.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Spend {
+    /// Paid in this month, in the account's currency (Claude).
+    pub used: Option<f64>,
+    /// Most that may be paid in a month, in the account's currency (Claude).
+    pub limit: Option<f64>,
+    /// Credits that were bought and not used yet (Codex).
+    pub balance: Option<f64>,
 }
 
 /// No new leases until then.
@@ -80,4 +97,7 @@ pub struct Cooldown {
     pub until: Timestamp,
     /// When it was set.
     pub since: Timestamp,
+    /// True when its end was read out of a sentence that did not say everything, and so is rather late.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub guessed: bool,
 }

@@ -4,7 +4,9 @@ use jiff::Timestamp;
 
 use super::page::{Page, Role, nothing, paint};
 use super::{Human, words};
-use crate::contract::lease::{DamagedLease, Lease, LeaseList, LeaseReleased, State, Verdict};
+use crate::contract::lease::{
+    DamagedLease, Lease, LeaseList, LeaseReleased, State, Verdict, Waiting,
+};
 
 impl Human for Lease {
     fn page(&self, now: Timestamp) -> Page {
@@ -30,7 +32,8 @@ impl Human for Lease {
 
 impl Human for LeaseList {
     fn page(&self, now: Timestamp) -> Page {
-        damaged(table(&self.leases, now), &self.damaged)
+        let page = waiting(table(&self.leases, now), &self.waiting, now);
+        damaged(page, &self.damaged)
     }
 }
 
@@ -45,6 +48,35 @@ impl Human for LeaseReleased {
             None => format!("released {profile}"),
         })
     }
+}
+
+/// Who waits, below the leases; nothing where nobody does.
+fn waiting(page: Page, waiting: &[Waiting], now: Timestamp) -> Page {
+    if waiting.is_empty() {
+        return page;
+    }
+    let rows = waiting
+        .iter()
+        .enumerate()
+        .map(|(index, one)| {
+            let only = one.profile.as_ref().map(ToString::to_string);
+            let only = only.or_else(|| one.provider.map(|kind| kind.to_string()));
+            vec![
+                (index + 1).to_string(),
+                words::plain(one.task.as_str()),
+                one.pool.to_string(),
+                optional(only.as_deref()),
+                if one.attending {
+                    format!("pid {}", one.pid)
+                } else {
+                    paint(Role::Warning, &format!("pid {}, not looking", one.pid))
+                },
+                words::ago(now, one.since),
+            ]
+        })
+        .collect();
+    let columns = ["turn", "waiting task", "pool", "only", "process", "since"];
+    page.gap().table(&columns, rows, "")
 }
 
 fn damaged(mut page: Page, records: &[DamagedLease]) -> Page {

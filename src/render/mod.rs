@@ -128,6 +128,15 @@ fn toon(value: &Value) -> Result<String> {
     Ok(text + "\n")
 }
 
+/// An answer for programs alone, in their format.
+pub fn data<T: Serialize>(answer: &T, format: Format) -> Result<String> {
+    let value = to_value(answer)?;
+    match format {
+        Format::Json | Format::Human => json(&value),
+        Format::Toon => toon(&value),
+    }
+}
+
 /// An error in a format: data for programs, or the sentence and the next command for people.
 pub fn error_text(error: &Error, now: jiff::Timestamp, format: Format, detail: Detail) -> String {
     let data = || to_value(&Failure::from(error));

@@ -5,8 +5,8 @@ use jiff::{SignedDuration, Timestamp};
 use super::page::{Page, Role, nothing, paint};
 use super::{Human, quota, words};
 use crate::contract::profile::{
-    Note, Profile, ProfileList, ProfileStatus, ProfileStatusList, Provisioned, ProvisionedList,
-    Removed,
+    AuthOverride, Note, Overage, Profile, ProfileList, ProfileStatus, ProfileStatusList,
+    Provisioned, ProvisionedList, Removed,
 };
 use crate::id::PoolId;
 use crate::registry::schema::SafetyPolicy;
@@ -117,8 +117,11 @@ impl Human for ProfileStatus {
             lines.push(("drain", note(drain, now)));
         }
         lines.push(("reading", quota::reading(&self.quota)));
-        let page = Page::new()
-            .fields(&lines)
+        lines.push(("overage", overage(self.overage)));
+        let page = self
+            .auth_overrides
+            .iter()
+            .fold(Page::new().fields(&lines), overridden)
             .gap()
             .below(&quota::windows(&self.quota, now));
         hints(page, std::slice::from_ref(self))
@@ -129,6 +132,34 @@ impl Human for ProfileStatusList {
     fn page(&self, now: Timestamp) -> Page {
         hints(table(&self.profiles, now), &self.profiles)
     }
+}
+
+/// What happens at 100 %.
+fn overage(overage: Overage) -> String {
+    match (overage.enabled, overage.allowed) {
+        (Some(true), true) => paint(
+            Role::Warning,
+            "on: work beyond the subscription is paid for",
+        ),
+        (Some(true), false) => paint(
+            Role::Warning,
+            "on at the provider: no worker starts at 100 %, a running one is billed",
+        ),
+        (Some(false), _) => "off at the provider".to_owned(),
+        (None, true) => "allowed; the provider has not said whether it is on".to_owned(),
+        (None, false) => "not allowed".to_owned(),
+    }
+}
+
+/// One thing that would replace the login.
+fn overridden(page: Page, found: &AuthOverride) -> Page {
+    let fate = if found.refuses {
+        paint(Role::Bad, "refused")
+    } else {
+        paint(Role::Faint, "kept from workers")
+    };
+    let source = words::plain(&found.source);
+    page.line(format!("{fate}: {source} {}", found.effect))
 }
 
 /// What to type for each profile that is enabled and cannot be used, or for any when none is enabled: one
@@ -270,6 +301,7 @@ fn note(note: &Note, now: Timestamp) -> String {
         words::ago(now, note.at)
     );
     match note.until {
+        Some(at) if note.guessed => format!("{text}, ends {} at the latest", words::due(now, at)),
         Some(at) => format!("{text}, ends {}", words::due(now, at)),
         None => text,
     }

@@ -1,4 +1,5 @@
-//! Quota on a page: one bar per window, when it becomes full again, how old the reading is.
+//! Quota on a page: one bar per window, when it becomes full again, how old the reading is and when the next
+//! may be taken.
 
 use jiff::Timestamp;
 
@@ -8,13 +9,55 @@ use crate::contract::quota::{Quota, QuotaList, Window};
 
 impl Human for QuotaList {
     fn page(&self, now: Timestamp) -> Page {
-        let columns = ["profile", "window", "left", "full again", "reading"];
+        let columns = [
+            "profile",
+            "window",
+            "left",
+            "full again",
+            "reading",
+            "next look",
+        ];
         let rows = self
             .quota
             .iter()
             .flat_map(|quota| rows(quota, now))
             .collect();
-        Page::new().table(&columns, rows, "no profiles")
+        let mut page = Page::new().table(&columns, rows, "no profiles");
+        for quota in &self.quota {
+            if let Some(overage) = overage(quota) {
+                let profile = paint(Role::Literal, quota.profile.as_str());
+                page = page.line(format!("{profile}: {overage}"));
+            }
+        }
+        if self.quota.iter().any(|quota| quota.status == "presumed") {
+            page = page.line(paint(Role::Faint, AGES));
+        }
+        page
+    }
+}
+
+/// Said below a table in which some reading could not be renewed.
+const AGES: &str = "An age is not a fault: the providers allow a look every few minutes, and what was read last \
+                    holds until the next.";
+
+/// What paid overage is and has cost, where it is on or has cost something.
+fn overage(quota: &Quota) -> Option<String> {
+    let spend = quota.overage_spend;
+    let used = spend.and_then(|spend| spend.used);
+    let limit = spend.and_then(|spend| spend.limit);
+    let balance = spend.and_then(|spend| spend.balance);
+    let cost = match (used, limit, balance) {
+        (Some(used), Some(limit), _) => format!(", {used:.2} of {limit:.2} paid this month"),
+        (Some(used), None, _) => format!(", {used:.2} paid this month"),
+        (None, Some(limit), _) => format!(", at most {limit:.2} a month"),
+        (None, None, Some(balance)) => format!(", {balance} credits left"),
+        (None, None, None) => String::new(),
+    };
+    let paid = [used, balance].into_iter().flatten().any(|it| it > 0.0);
+    match quota.overage_enabled {
+        Some(true) => Some(paint(Role::Warning, &format!("paid overage is on{cost}"))),
+        Some(false) | None if paid => Some(format!("paid overage is off{cost}")),
+        Some(false) | None => None,
     }
 }
 
@@ -42,7 +85,7 @@ pub(super) fn short_reading(quota: &Quota) -> String {
 fn explained(quota: &Quota, source: Option<&str>) -> String {
     let role = match quota.status.as_str() {
         "fresh" => Role::Good,
-        "unmeasured" => Role::Faint,
+        "presumed" | "unmeasured" => Role::Faint,
         _ => Role::Warning,
     };
     let mut text = paint(role, &quota.status);
@@ -63,6 +106,9 @@ fn explained(quota: &Quota, source: Option<&str>) -> String {
 
 fn rows(quota: &Quota, now: Timestamp) -> Vec<Vec<String>> {
     let profile = paint(Role::Literal, quota.profile.as_str());
+    let next = quota
+        .next_poll_at
+        .map_or_else(nothing, |at| words::due(now, at));
     if quota.windows.is_empty() {
         return vec![vec![
             profile,
@@ -70,6 +116,7 @@ fn rows(quota: &Quota, now: Timestamp) -> Vec<Vec<String>> {
             nothing(),
             nothing(),
             reading(quota),
+            next,
         ]];
     }
     quota
@@ -78,12 +125,13 @@ fn rows(quota: &Quota, now: Timestamp) -> Vec<Vec<String>> {
         .enumerate()
         .map(|(index, window)| {
             let [name, left, full] = window_cells(window, now);
-            let (profile, reading) = if index == 0 {
-                (profile.clone(), reading(quota))
+            if index == 0 {
+                let (profile, next) = (profile.clone(), next.clone());
+                vec![profile, name, left, full, reading(quota), next]
             } else {
-                (String::new(), String::new())
-            };
-            vec![profile, name, left, full, reading]
+                let empty = String::new();
+                vec![empty.clone(), name, left, full, empty.clone(), empty]
+            }
         })
         .collect()
 }

@@ -2,12 +2,12 @@
 
 use crate::choose::routeability;
 use crate::clock::Deadline;
-use crate::contract::profile::{Note, Profile as Shown, ProfileStatus};
+use crate::contract::profile::{Note, Overage, Profile as Shown, ProfileStatus};
 use crate::env::Context;
 use crate::error::Result;
 use crate::identity::credential::{self, Seen};
 use crate::lease::{LeaseStore, Occupancy};
-use crate::provider::LoginKind;
+use crate::provider::{LoginKind, overrides};
 use crate::quota::report::row;
 use crate::registry::schema::{Profile, Registry};
 use crate::snapshot::fold;
@@ -47,11 +47,23 @@ fn status(
             reason: note.reason.clone(),
             at: note.at,
             until: None,
+            guessed: false,
         }),
         provisioned: report.provision_problem.is_none(),
         provision_reason: report.provision_problem,
         quota: row(context, registry, profile, &snapshot)?,
+        overage: Overage {
+            enabled: state
+                .reading
+                .as_ref()
+                .and_then(|reading| reading.overage_enabled),
+            allowed: profile.allow_overage,
+        },
         routeability: report.routeability,
+        auth_overrides: overrides::found(context, registry, profile, None)
+            .into_iter()
+            .map(Into::into)
+            .collect(),
         login_expires_at: state.login_expires_at,
     })
 }
@@ -92,5 +104,6 @@ fn cooldown(context: &Context, state: &ProfileState) -> Option<Note> {
         reason: last.reason.clone(),
         at: last.since,
         until: Some(last.until),
+        guessed: last.guessed,
     })
 }

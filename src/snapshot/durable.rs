@@ -273,7 +273,9 @@ pub fn undrain(
     })
 }
 
-/// Ends cooldowns and a billing block, for a person who knows better; false when there were none.
+/// Ends cooldowns and a billing block, for a person who knows better; false when there were none. What they
+/// came from is written down in conversations that are read again, and counts no more; a reading that says the same is
+/// forgotten.
 pub fn clear_limits(
     context: &Context,
     provider: ProviderKind,
@@ -285,7 +287,16 @@ pub fn clear_limits(
         let short = state.cooldown.take().is_some();
         let long = state.durable.cooldown.take().is_some();
         let billing = state.durable.billing_block.take().is_some();
-        Ok(short || long || billing)
+        let any = short || long || billing;
+        if any {
+            state.durable.limits_cleared = Some(context.clock.now());
+            // It would keep work away until its windows reset: measuring anew shows who is right.
+            state.reading.take_if(|reading| {
+                let mut windows = reading.windows.iter();
+                windows.any(|window| window.remaining_percent <= 0.0)
+            });
+        }
+        Ok(any)
     })
 }
 

@@ -48,7 +48,7 @@ pub enum Kind {
     Notification,
     /// Codex's notify program was called at the end of a turn.
     TurnEnd,
-    /// The status line saw quota windows.
+    /// The CLI was shown quota windows; the reason is where they stood, the status line when there is none.
     Windows,
 }
 
@@ -107,9 +107,15 @@ pub struct Event {
     /// One word: how it started, which error, which notification.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// Quota windows that the status line was shown.
+    /// Quota windows that the CLI was shown.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub windows: Vec<Window>,
+    /// When the limit that a failed turn met is over, where that was said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resets_at: Option<Timestamp>,
+    /// True when that was read out of a sentence that did not say everything.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub guessed: bool,
     /// The task, unless the line would be too long with it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<Task>,
@@ -321,6 +327,8 @@ pub(crate) mod tests {
             session: Some("0199-session".to_owned()),
             reason: Some("startup".to_owned()),
             windows: Vec::new(),
+            resets_at: None,
+            guessed: false,
             task: Some(task),
             pool: Some("crew".parse().unwrap()),
             workspace: Some("/project".into()),

@@ -1,15 +1,17 @@
 //! What a worker's end tells of its account: limits, refused logins, and windows seen on the way.
 //!
-//! Only structured evidence counts: a hook's reason word, windows, a stated reset; what a worker merely
-//! prints never does. Applying an event twice changes nothing, and news older than a proof or a longer
-//! cooldown yields to it, so that evidence may be folded again from its beginning.
+//! Only structured evidence counts: a hook's reason word, windows, a stated reset, the record of a failed
+//! turn in a transcript; what a worker merely prints never does. The same evidence may come by several ways
+//! and be read again from its beginning: applying it twice changes nothing, and news older than a proof, a
+//! longer cooldown or a person's word yields to it.
 
 use jiff::{SignedDuration, Timestamp};
 
 use super::evidence::{Event, Kind};
 use super::merge::{self, Extent};
-use super::profile::{Durable, Note, ProfileState};
+use super::profile::{Durable, Note, ProfileState, Transcript};
 use super::provider::Snapshot;
+use crate::quota::limit::{Ending, Limit, Reset};
 use crate::quota::window::{Cooldown, Reading, Window};
 
 /// A cooldown longer than this survives the loss of the snapshot.
@@ -20,42 +22,17 @@ const UNSTATED: SignedDuration = SignedDuration::from_mins(10);
 const RATE: SignedDuration = SignedDuration::from_secs(60);
 /// How long an account rests after an end that nobody can name.
 const SUSPECTED: SignedDuration = SignedDuration::from_mins(5);
+/// No window is longer than a month: a reset that lies further ahead is none.
+const FURTHEST: SignedDuration = SignedDuration::from_hours(40 * 24);
+/// Transcripts that are kept for one profile; each costs a `stat` when it is about to be chosen.
+const TRANSCRIPTS: usize = 64;
 
-/// What kind of limit a worker met.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Limit {
-    /// The allowance of a window is used up.
-    Quota,
-    /// Too many requests in a short time.
-    Rate,
-    /// The account owes money or has run out of it: time alone does not mend that.
-    Billing,
-    /// The login is no longer taken.
-    Auth,
-    /// Something that looks like a limit but has no known name.
-    Suspected,
-}
-
-impl Limit {
-    /// The limit that a provider's reason word names, if it names one.
-    ///
-    /// Claude's `StopFailure` says `rate_limit` for a used-up window and for a per-minute limit alike
-    /// (2.1.332); the longer rest is the safe reading, and the next measurement ends it.
-    pub fn of_word(word: &str) -> Option<Self> {
-        Some(match word {
-            "rate_limit" | "usage_limit_reached" | "usage_limit_exceeded" | "quota" => Self::Quota,
-            "overloaded" | "rate" | "too_many_requests" => Self::Rate,
-            "billing_error" | "billing" | "insufficient_quota" | "credit_balance_too_low" => {
-                Self::Billing
-            }
-            "authentication_failed" | "authentication_error" | "unauthorized" | "auth" => {
-                Self::Auth
-            }
-            "limit_suspected" => Self::Suspected,
-            _ => return None,
-        })
-    }
-}
+/// Source word of windows that stood in a transcript.
+const ROLLOUT: &str = "rollout";
+/// Source word of a window that a worker's limit named.
+const LIMIT: &str = "limit";
+/// Source word of windows that the status line was shown.
+const STATUS_LINE: &str = "statusline";
 
 /// Takes one event of a worker into its profile's state. Events of strangers change nothing.
 pub fn apply_event(snapshot: &mut Snapshot, event: &Event, now: Timestamp) {
@@ -64,27 +41,30 @@ pub fn apply_event(snapshot: &mut Snapshot, event: &Event, now: Timestamp) {
     }
     let state = snapshot.entry(event.profile.as_str());
     state.last_used = state.last_used.max(Some(event.at));
+    if let Some(path) = event
+        .transcript
+        .as_ref()
+        .filter(|_| event.event != Kind::SessionEnd)
+    {
+        let seen = None;
+        let (generation, path) = (event.generation, path.clone());
+        remember(
+            state,
+            Transcript {
+                generation,
+                path,
+                seen,
+            },
+        );
+    }
     match event.event {
-        Kind::Windows => saw_windows(
-            snapshot.entry(event.profile.as_str()),
-            &event.windows,
-            event.at,
-        ),
+        Kind::Windows => {
+            let source = event.reason.as_deref().unwrap_or(STATUS_LINE);
+            saw_windows(state, &event.windows, event.at, source);
+        }
         Kind::StopFailure => {
-            if let Some(limit) = event.reason.as_deref().and_then(Limit::of_word) {
-                // The windows of a failed turn are those that it failed on.
-                let reset = event
-                    .windows
-                    .iter()
-                    .filter_map(|window| window.resets_at)
-                    .max();
-                let unknown = snapshot.damaged.contains_key(event.profile.as_str());
-                let state = snapshot.entry(event.profile.as_str());
-                let kept = unknown.then(|| state.durable.clone());
-                met(state, limit, event.at, reset, now);
-                if let Some(kept) = kept {
-                    volatile_only(state, kept);
-                }
+            if let Some(ending) = failure(event) {
+                apply_ending(snapshot, event.profile.as_str(), &ending, now);
             }
         }
         Kind::SessionStart
@@ -95,6 +75,88 @@ pub fn apply_event(snapshot: &mut Snapshot, event: &Event, now: Timestamp) {
         | Kind::Notification
         | Kind::TurnEnd => {}
     }
+}
+
+/// What the event of a failed turn says of its account.
+fn failure(event: &Event) -> Option<Ending> {
+    let word = event.reason.as_deref()?;
+    // The windows of a failed turn are those that it failed on.
+    let told = event.windows.iter().filter_map(|window| window.resets_at);
+    let at = event.resets_at.or(told.max());
+    let named = Limit::of_word(word)?;
+    // One word for two limits; a reset tells them apart.
+    let used_up = word == "rate_limit" && at.is_some();
+    let limit = if used_up { Limit::Quota } else { named };
+    Some(Ending {
+        limit: Some(limit),
+        at: Some(event.at),
+        reset: at.map(|at| Reset {
+            at,
+            guessed: event.guessed,
+        }),
+        windows: event.windows.clone(),
+        windows_at: Some(event.at),
+    })
+}
+
+/// Keeps where the conversation of a lease is written down; a later one of the same lease replaces it.
+fn remember(state: &mut ProfileState, transcript: Transcript) {
+    let known = &mut state.transcripts;
+    match known
+        .iter_mut()
+        .find(|known| known.generation == transcript.generation)
+    {
+        Some(same) if same.path == transcript.path => {}
+        Some(moved) => *moved = transcript,
+        None => known.push(transcript),
+    }
+    known.sort_by_key(|known| known.generation);
+    let surplus = known.len().saturating_sub(TRANSCRIPTS);
+    known.drain(..surplus);
+}
+
+/// Takes how a conversation ended into the state of the profile that it ran on.
+pub fn apply_ending(snapshot: &mut Snapshot, profile: &str, ending: &Ending, now: Timestamp) {
+    let unknown = snapshot.damaged.contains_key(profile);
+    let state = snapshot.entry(profile);
+    let kept = unknown.then(|| state.durable.clone());
+    if let Some(at) = ending.windows_at {
+        saw_windows(state, &ending.windows, at, source(ending));
+    }
+    if let (Some(limit), Some(at)) = (ending.limit, ending.at)
+        && !is_one_models(state, ending)
+    {
+        met(state, limit, at, ending.reset, now);
+    }
+    if let Some(kept) = kept {
+        volatile_only(state, kept);
+    }
+}
+
+/// The source word of the windows in an ending: a limit of Claude's names a single one, and says nothing of
+/// the others.
+pub fn source(ending: &Ending) -> &'static str {
+    if ending.windows.len() == 1 && ending.limit == Some(Limit::Quota) {
+        LIMIT
+    } else {
+        ROLLOUT
+    }
+}
+
+/// Whether the limit is one of single models alone, whose windows in the profile's reading keep work for them
+/// away: other models go on.
+fn is_one_models(state: &ProfileState, ending: &Ending) -> bool {
+    let used_up: Vec<&Window> = ending
+        .windows
+        .iter()
+        .filter(|window| window.remaining_percent <= 0.0)
+        .collect();
+    let is_kept = |wanted: &Window| {
+        let windows = state.reading.iter().flat_map(|reading| &reading.windows);
+        let mut same = windows.filter(|one| one.kind == wanted.kind && one.scope == wanted.scope);
+        wanted.scope.is_some() && wanted.resets_at.is_some() && same.next().is_some()
+    };
+    ending.limit == Some(Limit::Quota) && !used_up.is_empty() && used_up.into_iter().all(is_kept)
 }
 
 /// Puts durable facts that cannot be written back as they were. A profile whose record is damaged takes no
@@ -109,7 +171,7 @@ fn volatile_only(state: &mut ProfileState, kept: Durable) {
 }
 
 /// Takes windows that a worker's own CLI was told: a reading that cost no request.
-pub fn saw_windows(state: &mut ProfileState, windows: &[Window], at: Timestamp) {
+fn saw_windows(state: &mut ProfileState, windows: &[Window], at: Timestamp, source: &str) {
     let Some(proof) = &state.proof else { return };
     if windows.is_empty() {
         return;
@@ -117,35 +179,52 @@ pub fn saw_windows(state: &mut ProfileState, windows: &[Window], at: Timestamp) 
     let reading = Reading {
         at,
         fingerprint: proof.fingerprint.whole.clone(),
-        source: "statusline".to_owned(),
+        source: source.to_owned(),
         windows: windows.to_vec(),
         overage_enabled: None,
+        spend: None,
     };
-    merge::read(state, reading, Extent::Part);
+    let extent = if source == LIMIT {
+        Extent::Patch
+    } else {
+        Extent::Part
+    };
+    merge::read(state, reading, extent);
 }
 
-/// Takes a limit that a worker met at `at`; `resets_at` is the reset that was stated, if one was.
+/// Takes a limit that a worker met at `at`, and when it is over, if that was said.
 pub fn met(
     state: &mut ProfileState,
     limit: Limit,
     at: Timestamp,
-    resets_at: Option<Timestamp>,
+    reset: Option<Reset>,
     now: Timestamp,
 ) {
-    let rest = |reason: &str, span: SignedDuration| Cooldown {
-        reason: reason.to_owned(),
+    let rest = |span: SignedDuration| Cooldown {
+        reason: limit.word().to_owned(),
         until: at.checked_add(span).unwrap_or(at),
         since: at,
+        guessed: false,
     };
-    let cooldown = match limit {
-        Limit::Quota => Cooldown {
-            until: resets_at.unwrap_or_else(|| at.checked_add(UNSTATED).unwrap_or(at)),
-            ..rest("quota", UNSTATED)
+    let lifted = state
+        .durable
+        .limits_cleared
+        .is_some_and(|lifted| at <= lifted);
+    if lifted && limit != Limit::Auth {
+        return;
+    }
+    let reset = reset.filter(|reset| reset.at.duration_since(at) <= FURTHEST);
+    let cooldown = match (limit, reset) {
+        (Limit::Quota, Some(reset)) => Cooldown {
+            until: reset.at,
+            guessed: reset.guessed,
+            ..rest(UNSTATED)
         },
-        Limit::Rate => rest("rate", RATE + jitter(&state.profile, at)),
-        Limit::Suspected => rest("limit_suspected", SUSPECTED),
-        Limit::Auth => return merge::auth_broken(state, "auth", at),
-        Limit::Billing => {
+        (Limit::Quota, None) => rest(UNSTATED),
+        (Limit::Rate, _) => rest(RATE + jitter(&state.profile, at)),
+        (Limit::Suspected, _) => rest(SUSPECTED),
+        (Limit::Auth, _) => return merge::auth_broken(state, "auth", at),
+        (Limit::Billing, _) => {
             state.durable.billing_block.get_or_insert(Note {
                 reason: "billing".to_owned(),
                 at,
@@ -177,104 +256,5 @@ fn jitter(profile: &str, at: Timestamp) -> SignedDuration {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::{Limit, apply_event, met};
-    use crate::quota::window::Cooldown;
-    use crate::snapshot::evidence::Event;
-    use crate::snapshot::evidence::Kind::{Stop, StopFailure};
-    use crate::snapshot::evidence::tests::event;
-    use crate::snapshot::profile::ProfileState;
-    use crate::snapshot::provider::Snapshot;
-    use jiff::{SignedDuration, Timestamp};
-
-    fn now() -> Timestamp {
-        event("t", Stop, 1, 1).at
-    }
-
-    fn after(seconds: i64) -> Timestamp {
-        now() + SignedDuration::from_secs(seconds)
-    }
-
-    fn failure(word: &str) -> Event {
-        let mut event = event("t", StopFailure, 1, 1);
-        event.reason = Some(word.to_owned());
-        event
-    }
-
-    fn applied(event: &Event, now: Timestamp) -> ProfileState {
-        let mut snapshot = Snapshot::default();
-        apply_event(&mut snapshot, event, now);
-        let once = snapshot.clone();
-        apply_event(&mut snapshot, event, now);
-        assert_eq!(snapshot, once, "folding an event twice changed something");
-        snapshot.states.remove("codex-1").unwrap_or_default()
-    }
-
-    /// A profile of which is known only when a worker last used it.
-    fn only_used() -> ProfileState {
-        let mut state = ProfileState::named("codex-1");
-        state.last_used = Some(now());
-        state
-    }
-
-    #[test]
-    fn each_kind_of_limit_has_its_own_consequence() {
-        let quota = applied(&failure("rate_limit"), now()).cooldown.unwrap();
-        assert_eq!((quota.reason.as_str(), quota.until), ("quota", after(600)));
-        let rate = applied(&failure("overloaded"), now()).cooldown.unwrap();
-        assert!(
-            rate.until >= after(60) && rate.until < after(90),
-            "{}",
-            rate.until
-        );
-        assert!(
-            applied(&failure("billing_error"), now())
-                .durable
-                .billing_block
-                .is_some()
-        );
-        assert!(
-            applied(&failure("authentication_failed"), now())
-                .auth_broken
-                .is_some()
-        );
-        for harmless in [
-            "server_error",
-            "max_output_tokens",
-            "unknown",
-            "You hit your limit",
-        ] {
-            assert_eq!(
-                applied(&failure(harmless), now()),
-                only_used(),
-                "{harmless}"
-            );
-        }
-    }
-
-    #[test]
-    fn strangers_change_nothing() {
-        let mut foreign = failure("rate_limit");
-        foreign.foreign = true;
-        assert_eq!(applied(&foreign, now()), ProfileState::default());
-    }
-
-    #[test]
-    fn a_stated_reset_is_the_end_and_a_long_one_is_durable() {
-        let mut state = ProfileState::named("x");
-        met(&mut state, Limit::Quota, now(), Some(after(1200)), now());
-        assert_eq!(state.cooldown.as_ref().unwrap().until, after(1200));
-        met(&mut state, Limit::Quota, now(), Some(after(90_000)), now());
-        assert_eq!(state.durable.cooldown.unwrap().until, after(90_000));
-    }
-
-    #[test]
-    fn old_news_neither_shortens_a_cooldown_nor_brings_one_back() {
-        let mut state = ProfileState::named("x");
-        met(&mut state, Limit::Quota, now(), Some(after(1200)), now());
-        met(&mut state, Limit::Suspected, now(), None, now());
-        let kept: Option<Cooldown> = state.cooldown.clone();
-        assert_eq!(kept.unwrap().until, after(1200));
-        assert_eq!(applied(&failure("rate_limit"), after(700)), only_used());
-    }
-}
+#[path = "limit_tests.rs"]
+mod tests;

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use super::profile::{Note, Pinned, ProfileState, Proof};
 use crate::identity::fingerprint::Fingerprint;
 use crate::quota::poll::is_ahead;
-use crate::quota::window::Reading;
+use crate::quota::window::{REFUSED, Reading, Window};
 
 /// What a renewed proof meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,8 +81,11 @@ fn known(fingerprint: &Fingerprint) -> usize {
 pub enum Extent {
     /// Every window: what it does not name is not there.
     Whole,
-    /// Some windows: scoped ones that it does not name stay as they were.
+    /// Some windows: others that it does not name stay as they were.
     Part,
+    /// Single windows: all that it does not name stay as they were. Where it names none that gates every
+    /// model, the reading is as old as before.
+    Patch,
 }
 
 /// Takes a reading, if it belongs to the proved account and is newer than what is there.
@@ -100,22 +103,30 @@ pub fn read(state: &mut ProfileState, mut reading: Reading, extent: Extent) -> b
         state.reading = state.reading.take().or(before);
         return false;
     }
+    for window in &mut reading.windows {
+        // A reset that had passed when the window was read tells nothing; taken at its word, it would make a
+        // used-up window full at once.
+        window.resets_at = window.resets_at.filter(|at| *at > reading.at);
+    }
     if let Some(old) = before.filter(|old| old.fingerprint == reading.fingerprint)
-        && extent == Extent::Part
+        && extent != Extent::Whole
     {
+        if extent == Extent::Patch && reading.windows.iter().all(|window| window.scope.is_some()) {
+            reading.at = old.at;
+        }
         let kept: Vec<_> = old
             .windows
             .into_iter()
-            .filter(|window| window.scope.is_some())
+            // It stood for a window that the server did not name; what was seen now is newer.
+            .filter(|window| window.id != REFUSED || extent == Extent::Patch)
             .filter(|window| {
-                let same = |new: &&crate::quota::window::Window| {
-                    new.kind == window.kind && new.scope == window.scope
-                };
+                let same = |new: &&Window| new.kind == window.kind && new.scope == window.scope;
                 !reading.windows.iter().any(|new| same(&new))
             })
             .collect();
         reading.windows.extend(kept);
         reading.overage_enabled = reading.overage_enabled.or(old.overage_enabled);
+        reading.spend = reading.spend.or(old.spend);
     }
     state.reading = Some(reading);
     true
@@ -178,6 +189,7 @@ mod tests {
             source: "builtin".to_owned(),
             windows,
             overage_enabled: None,
+            spend: None,
         }
     }
 
@@ -250,13 +262,37 @@ mod tests {
     }
 
     #[test]
-    fn a_partial_reading_keeps_the_scoped_windows_it_does_not_see() {
+    fn a_reset_that_had_passed_when_it_was_read_makes_no_window_full() {
+        let mut state = ProfileState::named("claude-1");
+        let mine = proof("a1", None, 0);
+        prove(&mut state, mine.clone());
+        let mut used_up = window("seven_day", None, 0.0);
+        for (resets_at, kept) in [(at(9), None), (at(10), None), (at(11), Some(at(11)))] {
+            used_up.resets_at = Some(resets_at);
+            state.reading = None;
+            let windows = vec![used_up.clone()];
+            assert!(read(&mut state, reading(&mine, 10, windows), Extent::Whole));
+            let windows = &state.reading.as_ref().unwrap().windows;
+            assert_eq!(windows[0].resets_at, kept);
+        }
+    }
+
+    #[test]
+    fn a_partial_reading_keeps_the_windows_it_does_not_see() {
         let mut state = ProfileState::named("claude-1");
         let mine = proof("a1", None, 0);
         prove(&mut state, mine.clone());
         let whole = vec![
             window("seven_day", None, 50.0),
             window("seven_day_opus", Some("opus"), 3.0),
+            Window {
+                kind: Kind::Monthly,
+                ..window("monthly", None, 2.0)
+            },
+            Window {
+                kind: Kind::Other,
+                ..window("limit_reached", None, 0.0)
+            },
         ];
         read(&mut state, reading(&mine, 0, whole), Extent::Whole);
         read(
@@ -272,7 +308,7 @@ mod tests {
             .iter()
             .map(|window| window.remaining_percent)
             .collect();
-        assert_eq!(left, [40.0, 3.0]);
+        assert_eq!(left, [40.0, 3.0, 2.0]);
         read(
             &mut state,
             reading(&mine, 2, vec![window("seven_day", None, 40.0)]),

@@ -1,5 +1,6 @@
 //! Everything known of one profile: durable facts, proof, reading, cooldown.
 
+use camino::Utf8PathBuf;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -22,6 +23,10 @@ pub struct Durable {
     pub billing_block: Option<Note>,
     /// A cooldown that lasts longer than an hour.
     pub cooldown: Option<Cooldown>,
+    /// When a person lifted the limits last: older evidence of limits counts no more, however often it is
+    /// read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limits_cleared: Option<Timestamp>,
 }
 
 /// A reason with its time.
@@ -88,6 +93,24 @@ pub struct Poll {
     /// What the last failure was, as a reason word.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// When the fetch began that is under way, or whose process died.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub begun_at: Option<Timestamp>,
+    /// When the fetches of the last hour began, in seconds since 1970.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub calls: Vec<i64>,
+}
+
+/// Where a lease's conversation is written down, and what was read of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Transcript {
+    /// Generation of the lease.
+    pub generation: u64,
+    /// The file that its last session start named.
+    pub path: Utf8PathBuf,
+    /// The file as it was when its end was read last; `None` when it never was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seen: Option<Identity>,
 }
 
 /// The name under which a provider's base CLI login stands in the snapshot; no profile id has an `@`.
@@ -121,6 +144,9 @@ pub struct ProfileState {
     pub auth_broken: Option<Note>,
     /// Fetch budget.
     pub poll: Poll,
+    /// The transcripts of leases that were not seen to end, oldest first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub transcripts: Vec<Transcript>,
 }
 
 fn is_empty(durable: &Durable) -> bool {

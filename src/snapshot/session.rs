@@ -17,7 +17,7 @@ use serde_json::{Map, Value};
 use super::evidence::{self, Event, Kind};
 use crate::contract::session::Session;
 use crate::error::{Code, Error, Refusal, Result, code};
-use crate::id::{ProviderKind, Task};
+use crate::id::{ProviderKind, Task, TaskKey};
 use crate::store::replace::{Durability, replace};
 use crate::store::{directory, read};
 use crate::sys::shell;
@@ -108,6 +108,11 @@ fn path(state: &Utf8Path, key: &str) -> Utf8PathBuf {
 /// The mapping of a task, or `None` when there is none.
 pub fn load(state: &Utf8Path, task: &Task) -> Result<Option<Record>> {
     read_record(&path(state, &task.key().hex()), Some(task))
+}
+
+/// The mapping of the task with this key, whose name is not known.
+pub fn of_key(state: &Utf8Path, key: TaskKey) -> Result<Option<Record>> {
+    read_record(&path(state, &key.hex()), None)
 }
 
 /// The mapping of a task that must have one.

@@ -20,14 +20,12 @@ use rustix::io::Errno;
 
 use crate::clock::{Clock, Deadline};
 use crate::error::{Code, Error, Refusal, Result, code};
-use crate::id::{PoolId, ProfileId, ProviderKind};
+use crate::id::{ProfileId, ProviderKind};
 use crate::sys::{filesystem, flock, process, shell};
 
 /// Which lock; variants stand in the order in which they may be taken.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Name {
-    /// Waiting tickets of a pool.
-    Queue(PoolId),
     /// Lets maintenance in between selections.
     Turnstile(ProviderKind),
     /// Shared while selecting, exclusive for maintenance.
@@ -47,7 +45,6 @@ pub enum Name {
 impl Name {
     fn file(&self) -> String {
         match self {
-            Self::Queue(pool) => format!("queue-{pool}.lock"),
             Self::Turnstile(provider) => format!("turnstile-{provider}.lock"),
             Self::Provider(provider) => format!("provider-{provider}.lock"),
             Self::Leases => "leases.lock".to_owned(),

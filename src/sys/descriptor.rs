@@ -3,11 +3,12 @@
 use std::fs::File;
 use std::io;
 use std::os::fd::{FromRawFd as _, IntoRawFd as _, OwnedFd, RawFd};
+use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{FdFlags, fcntl_dupfd_cloexec, fcntl_setfd};
 
-use crate::clock::Deadline;
+use crate::clock::{Clock, Deadline};
 
 /// Descriptors that are handed on get numbers from here, out of the way of shells and runtimes.
 const HIGH: RawFd = 100;
@@ -51,11 +52,7 @@ pub fn read_input(limit: usize, deadline: &Deadline) -> Vec<u8> {
     }
     let mut chunk = [0; 16 << 10];
     while bytes.len() < limit {
-        let left = deadline.left();
-        let timeout = Timespec {
-            tv_sec: i64::try_from(left.as_secs()).unwrap_or(i64::MAX),
-            tv_nsec: i64::from(left.subsec_nanos()),
-        };
+        let timeout = timespec(deadline.left());
         let mut watched = [PollFd::from_borrowed_fd(input, PollFlags::IN)];
         match poll(&mut watched, Some(&timeout)) {
             Ok(1..) => {}
@@ -69,6 +66,33 @@ pub fn read_input(limit: usize, deadline: &Deadline) -> Vec<u8> {
         }
     }
     bytes
+}
+
+/// Lets `span` pass; true, and at once, when nobody can read what is written to standard output any more.
+/// Only pipes, sockets and terminals have a reader that can leave.
+pub fn reader_left(span: Duration) -> bool {
+    let output = rustix::stdio::stdout();
+    let deadline = Clock::real().deadline(span);
+    loop {
+        // Nothing is waited for but the end, which is told without being asked for.
+        let mut watched = [PollFd::from_borrowed_fd(output, PollFlags::empty())];
+        match poll(&mut watched, Some(&timespec(deadline.left()))) {
+            Ok(1..) => return true,
+            Err(rustix::io::Errno::INTR) => {}
+            Ok(0) => return false,
+            Err(_) => {
+                deadline.pause(span);
+                return false;
+            }
+        }
+    }
+}
+
+fn timespec(span: Duration) -> Timespec {
+    Timespec {
+        tv_sec: i64::try_from(span.as_secs()).unwrap_or(i64::MAX),
+        tv_nsec: i64::from(span.subsec_nanos()),
+    }
 }
 
 /// Runs `body` while no child can inherit the descriptors from 3 up that this process was started with.

@@ -154,6 +154,32 @@ pub fn wait_end(pid: u32, span: std::time::Duration) -> bool {
     matches!(poll(&mut watched, Some(&timeout)), Ok(1))
 }
 
+/// Processes whose end can be waited for together.
+#[cfg(target_os = "linux")]
+#[derive(Debug)]
+pub struct Endings(Vec<std::os::fd::OwnedFd>);
+
+#[cfg(target_os = "linux")]
+impl Endings {
+    /// Of these processes; those that have ended already, or cannot be watched, are left out.
+    pub fn of(pids: impl IntoIterator<Item = u32>) -> Self {
+        let open = |pid| open_pid(pid).ok();
+        Self(pids.into_iter().filter_map(open).collect())
+    }
+
+    /// Lets `span` pass; true, and at once, when one of the processes has ended. A signal ends the wait too.
+    pub fn wait(&self, span: std::time::Duration) -> bool {
+        use rustix::event::{PollFd, PollFlags, Timespec, poll};
+        let timeout = Timespec {
+            tv_sec: i64::try_from(span.as_secs()).unwrap_or(i64::MAX),
+            tv_nsec: i64::from(span.subsec_nanos()),
+        };
+        let watch = |descriptor| PollFd::new(descriptor, PollFlags::IN);
+        let mut watched: Vec<_> = self.0.iter().map(watch).collect();
+        matches!(poll(&mut watched, Some(&timeout)), Ok(1..))
+    }
+}
+
 #[cfg(not(target_os = "linux"))]
 mod other {
     //! macOS through `ps` is ruled out (locale, one-second resolution); `proc_pidinfo` needs libc bindings
@@ -190,15 +216,27 @@ mod other {
         crate::clock::Clock::real().pause(span);
         false
     }
+    #[derive(Debug)]
+    pub struct Endings;
+    impl Endings {
+        pub fn of(_: impl IntoIterator<Item = u32>) -> Self {
+            Self
+        }
+        pub fn wait(&self, span: std::time::Duration) -> bool {
+            crate::clock::Clock::real().pause(span);
+            false
+        }
+    }
 }
 #[cfg(not(target_os = "linux"))]
 pub use other::{
-    boot_id, executable, has_ended, pid_namespace, proc_shows_us, status, unique, wait_end,
+    Endings, boot_id, executable, has_ended, pid_namespace, proc_shows_us, status, unique, wait_end,
 };
 
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
-    use super::{current, has_ended, parse_stat, status, unique};
+    use super::{Endings, current, has_ended, parse_stat, status, unique};
+    use std::time::Duration;
 
     #[test]
     fn a_command_name_with_parentheses_does_not_shift_the_fields() {
@@ -224,6 +262,25 @@ mod tests {
         assert!(!has_ended(pid, own).unwrap());
         assert!(has_ended(pid, own - 1).unwrap(), "a reused pid");
         assert!(has_ended(u32::MAX >> 1, own).unwrap(), "no such pid");
+    }
+
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "a process that ends")]
+    fn the_end_of_any_watched_process_ends_the_wait() {
+        let sleep = || {
+            let mut command = std::process::Command::new("sleep");
+            command.arg("600").spawn().unwrap()
+        };
+        let (mut one, mut other) = (sleep(), sleep());
+        let endings = Endings::of([one.id(), other.id(), u32::MAX >> 1]);
+        assert!(!endings.wait(Duration::from_millis(1)));
+        other.kill().unwrap();
+        assert!(endings.wait(Duration::from_mins(1)), "nobody noticed");
+        one.kill().unwrap();
+        for mut child in [one, other] {
+            child.wait().unwrap();
+        }
+        assert!(!Endings::of([u32::MAX >> 1]).wait(Duration::ZERO));
     }
 
     #[test]

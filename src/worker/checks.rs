@@ -118,12 +118,12 @@ impl Ready<'_> {
         }
         let provider = provider::of(self.profile.provider);
         match provider
-            .overrides(&self.profile.home, &self.workspace)
+            .overrides(&self.profile.home, &[&self.workspace])
             .into_iter()
             .next()
         {
             None => Ok(()),
-            Some(found) => Err(overridden(self.profile, &found)),
+            Some(found) => Err(overridden(self.profile, found)),
         }
     }
 }

@@ -1,5 +1,8 @@
 //! `hook EVENT`: what the provider CLIs call while a worker runs.
 //!
+//! Each event is one line of evidence; at the end of a turn the end of its transcript is read for what the CLI
+//! does not tell its hooks.
+//!
 //! Guarantees: nothing on stdout, no failure to the caller, no lock, no network, no provider state touched.
 //! An exit status of 2 would block the model's turn and stdout would enter its context, so every fault,
 //! a panic included, ends in silence. Inherited descriptors are closed first: Codex hands its own on, and
@@ -14,11 +17,12 @@ use camino::Utf8PathBuf;
 use serde_json::{Map, Value};
 
 use super::ancestry::{Binaries, belongs, look};
+use super::ending;
 use super::identity::Worker;
 use super::statusline::windows;
 use crate::env::{self, Context, World};
 use crate::id::{ProviderKind, TaskKey};
-use crate::provider::{self, codex::conversation};
+use crate::provider::codex::conversation;
 use crate::snapshot::evidence::{self, Event, Kind, word};
 use crate::store::{maildir, touch};
 use crate::sys::descriptor;
@@ -95,6 +99,8 @@ pub fn record(
         task: Some(worker.task.clone()),
         pool: Some(worker.pool.clone()),
         workspace: Some(worker.workspace.clone()),
+        resets_at: None,
+        guessed: false,
         transcript: text("transcript_path")
             .filter(|path| Path::new(path).is_absolute())
             .map(Into::into),
@@ -107,31 +113,9 @@ pub fn record(
     ));
     if holder.is_some() {
         tell(context, &event);
-        if let Some(limit) = limit(&event, worker.provider) {
-            drop(evidence::append(
-                &context.roots.state,
-                worker.provider,
-                &limit,
-            ));
-        }
+        drop(ending::record(context, worker.provider, &event, sources));
     }
     Some(event)
-}
-
-/// What the transcript says of the limit that ended the last turn, when the event itself does not.
-fn limit(event: &Event, provider: ProviderKind) -> Option<Event> {
-    let over = matches!(event.event, Kind::StopFailure | Kind::SessionEnd);
-    let path = event
-        .transcript
-        .as_ref()
-        .filter(|_| over && event.windows.is_empty())?;
-    let windows = provider::of(provider).used_up(path.as_std_path());
-    (!windows.is_empty()).then(|| Event {
-        event: Kind::StopFailure,
-        reason: Some("usage_limit_reached".to_owned()),
-        windows,
-        ..event.clone()
-    })
 }
 
 /// The process of the worker's lease (pid and start time), when this call came from it; `None` when it came
@@ -304,37 +288,6 @@ mod tests {
         assert_eq!(
             std::fs::read_dir(root.join("events/new")).unwrap().count(),
             1
-        );
-    }
-
-    #[test]
-    fn a_limit_that_only_the_transcript_knows_becomes_evidence_of_its_own() {
-        let directory = tempfile::tempdir().unwrap();
-        let root = Utf8Path::from_path(directory.path()).unwrap();
-        let path = root.join("rollout.jsonl");
-        let lines = concat!(
-            r#"{"type":"event_msg","payload":{"type":"token_count","rate_limits":{"primary":{"used_percent":100.0,"window_minutes":300,"resets_at":1796040182}}}}"#,
-            "\n",
-            r#"{"type":"event_msg","payload":{"type":"task_complete","error":{"codex_error_info":"usage_limit_exceeded"}}}"#,
-            "\n"
-        );
-        crate::store::replace::create(path.as_std_path(), lines.as_bytes()).unwrap();
-        let context = context(root, &[]);
-        let worker = super::Worker::of(&context.variables).unwrap();
-        let mut event = record(&context, &NOTIFY.map(Into::into), &sources(&|_| None)).unwrap();
-        event.transcript = Some(path);
-        assert_eq!(
-            super::limit(&event, worker.provider),
-            None,
-            "a turn went on"
-        );
-        event.event = Kind::SessionEnd;
-        let limit = super::limit(&event, worker.provider).unwrap();
-        assert_eq!(limit.event, Kind::StopFailure);
-        assert_eq!(limit.reason.as_deref(), Some("usage_limit_reached"));
-        assert_eq!(
-            limit.windows[0].resets_at.unwrap().as_second(),
-            1_796_040_182
         );
     }
 

@@ -305,6 +305,7 @@ fn prepare<'a>(
         conversation,
         binary: binary.clone(),
         program: crate::home::program::path(context),
+        may_spend: profile.allow_overage,
     };
     let mut environment = provider::environment::worker(
         &context.variables,

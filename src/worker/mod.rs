@@ -3,6 +3,7 @@
 pub mod ancestry;
 mod checks;
 pub mod conversation;
+mod ending;
 pub mod gate;
 pub mod here;
 pub mod hook;

@@ -16,6 +16,7 @@ use super::hook::{Sources, holder};
 use super::identity::Worker;
 use crate::env::{self, Context};
 use crate::error::Result;
+use crate::id::ProviderKind;
 use crate::provider::home::aside::Aside;
 use crate::quota::window::{Kind as WindowKind, Window};
 use crate::snapshot::evidence::{self, Event, Kind, word};
@@ -104,18 +105,6 @@ fn remember(
     else {
         return Ok(());
     };
-    let state = &context.roots.state;
-    let stamp = state
-        .join("evidence")
-        .join(format!("{}.windows", worker.profile));
-    let seen = serde_json::to_vec(&windows).unwrap_or_default();
-    let recent = std::fs::metadata(&stamp).is_ok_and(|file| {
-        use std::os::unix::fs::MetadataExt as _;
-        context.clock.now().as_second().abs_diff(file.mtime()) < REPEAT.unsigned_abs()
-    });
-    if recent && read::optional(&stamp)?.is_some_and(|last| last == seen) {
-        return Ok(());
-    }
     let event = Event {
         event: Kind::Windows,
         at: context.clock.now(),
@@ -132,12 +121,36 @@ fn remember(
             .and_then(word),
         reason: None,
         windows,
+        resets_at: None,
+        guessed: false,
         task: None,
         pool: None,
         workspace: None,
         transcript: None,
     };
-    evidence::append(state, worker.provider, &event)?;
+    record_windows(context, worker.provider, &event)
+}
+
+/// Appends windows as evidence, unless they are the ones that were recorded for the profile less than a minute
+/// ago.
+pub(super) fn record_windows(
+    context: &Context,
+    provider: ProviderKind,
+    event: &Event,
+) -> Result<()> {
+    let state = &context.roots.state;
+    let stamp = state
+        .join("evidence")
+        .join(format!("{}.windows", event.profile));
+    let seen = serde_json::to_vec(&event.windows).unwrap_or_default();
+    let recent = std::fs::metadata(&stamp).is_ok_and(|file| {
+        use std::os::unix::fs::MetadataExt as _;
+        context.clock.now().as_second().abs_diff(file.mtime()) < REPEAT.unsigned_abs()
+    });
+    if recent && read::optional(&stamp)?.is_some_and(|last| last == seen) {
+        return Ok(());
+    }
+    evidence::append(state, provider, event)?;
     replace(&stamp, &seen, Durability::Volatile)
 }
 

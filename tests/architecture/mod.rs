@@ -65,7 +65,11 @@ const NARROW: &[(&str, &[&str], &str)] = &[
 const PURE: &[&str] = &[
     "choose::candidate",
     "choose::explain",
+    "choose::overage",
+    "choose::pace",
+    "choose::patience",
     "choose::rank",
+    "choose::turn",
     "identity::conflict",
     "lease::transition",
     "provider::*::environment",

@@ -176,6 +176,16 @@ impl Lab {
             .unwrap_or_else(|| panic!("the lab exports no {name}"))
     }
 
+    /// Replaces the scenario; the fakes follow it from their next request on.
+    pub(crate) fn scenario(&self, scenario: &Value) {
+        let path = self.path("scenario.json");
+        let next = self.path("scenario.next");
+        #[expect(clippy::disallowed_methods, reason = "test data")]
+        std::fs::write(&next, scenario.to_string()).expect("the scenario is written");
+        #[expect(clippy::disallowed_methods, reason = "test data")]
+        std::fs::rename(&next, &path).expect("the scenario is replaced");
+    }
+
     /// Everything the lab was sent at or after this time, oldest first.
     pub(crate) fn log(&self, since: f64) -> Vec<Request> {
         let output = python("lab.py")

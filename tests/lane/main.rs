@@ -9,9 +9,12 @@
 mod binary;
 mod cli;
 mod gate;
+mod guard;
+mod guard_files;
 mod hooks;
 mod identity;
 mod lab;
+mod limits;
 mod overlay;
 mod provisioning;
 #[path = "../support/ran.rs"]
@@ -21,5 +24,6 @@ mod sessions;
 mod terminal;
 mod turns;
 mod wait;
+mod windows;
 mod worker;
 mod world;

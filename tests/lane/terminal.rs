@@ -94,9 +94,19 @@ impl Terminal {
     /// Ends the worker as a supervisor would, with SIGTERM, and waits for its end.
     #[track_caller]
     pub(crate) fn terminate(&self) {
+        self.end(rustix::process::Signal::TERM);
+    }
+
+    /// Ends the worker without a warning, and waits for its end.
+    #[track_caller]
+    pub(crate) fn kill(&self) {
+        self.end(rustix::process::Signal::KILL);
+    }
+
+    #[track_caller]
+    fn end(&self, signal: rustix::process::Signal) {
         let pid = rustix::process::Pid::from_raw(self.pid()).expect("a process id");
-        rustix::process::kill_process(pid, rustix::process::Signal::TERM)
-            .expect("the worker is ours to end");
+        rustix::process::kill_process(pid, signal).expect("the worker is ours to end");
         until("the end of the worker", TURN, || {
             if self.ended() {
                 Ok(())

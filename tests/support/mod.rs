@@ -2,8 +2,11 @@
 
 pub(crate) mod again;
 pub(crate) mod fleet;
+pub(crate) mod https;
 pub(crate) mod leases;
+pub(crate) mod online;
 pub(crate) mod page;
 pub(crate) mod ran;
 pub(crate) mod sandbox;
+pub(crate) mod waiter;
 pub(crate) mod world;

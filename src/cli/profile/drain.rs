@@ -39,6 +39,7 @@ pub(super) fn drain(app: &App, arguments: &DrainArguments) -> Result<Outcome> {
             reason: note.reason,
             at: note.at,
             until: None,
+            guessed: false,
         }),
         changed: true,
     })

@@ -8,13 +8,10 @@ use std::fs;
 use std::path::PathBuf;
 
 use camino::Utf8Path;
-use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::identity::fingerprint::Account;
-use crate::provider::home::conversation::{first_line, is_id, last_lines};
-use crate::quota::window::{Kind, Window};
-use crate::snapshot::evidence::word;
+use crate::provider::home::conversation::{first_line, is_id};
 
 /// Most projects looked through.
 const PROJECTS: usize = 4096;
@@ -61,41 +58,9 @@ pub fn owner(transcript: &std::path::Path) -> Option<Account> {
     })
 }
 
-/// The window that the last turn failed on. Claude's `StopFailure` hook is told the kind of error alone; the
-/// transcript's last answer carries `quotaLimits` with the reset (2.1.332).
-pub fn used_up(transcript: &std::path::Path) -> Vec<Window> {
-    let lines = last_lines(transcript);
-    let answer = lines.iter().rev().find(|line| line["type"] == "assistant");
-    let Some(limits) = answer
-        .filter(|answer| answer["isApiErrorMessage"] == true)
-        .map(|answer| &answer["quotaLimits"])
-        .filter(|limits| limits["status"] == "rejected")
-    else {
-        return Vec::new();
-    };
-    let reset = limits["resetsAt"].as_i64();
-    let Some(resets_at) = reset.and_then(|at| Timestamp::from_second(at).ok()) else {
-        return Vec::new();
-    };
-    let id = limits["rateLimitType"].as_str().and_then(word);
-    let id = id.unwrap_or_else(|| "unknown".to_owned());
-    let kind = match id.as_str() {
-        "five_hour" => Kind::Session,
-        "seven_day" => Kind::Weekly,
-        _ => Kind::Other,
-    };
-    vec![Window {
-        id,
-        kind,
-        scope: None,
-        remaining_percent: 0.0,
-        resets_at: Some(resets_at),
-    }]
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{mangled, owner, path, used_up};
+    use super::{mangled, owner, path};
     use crate::provider::home::tests::World;
 
     const ID: &str = "0b0e7d9e-7d5c-4a8e-9d5e-2f3f0a1b2c3d";
@@ -128,26 +93,5 @@ mod tests {
         );
         let older = world.write("old.jsonl", "{\"type\":\"user\"}\n");
         assert_eq!(owner(older.as_std_path()), None);
-    }
-
-    #[test]
-    fn a_turn_that_met_a_limit_says_when_it_resets() {
-        let world = World::new();
-        let failed = r#"{"type":"assistant","isApiErrorMessage":true,"error":"rate_limit","quotaLimits":{"status":"rejected","resetsAt":1796040180,"rateLimitType":"five_hour"}}"#;
-        let good = r#"{"type":"assistant","message":{}}"#;
-        let windows = |name: &str, lines: &[&str]| {
-            let file = world.write(name, &(lines.join("\n") + "\n"));
-            used_up(file.as_std_path())
-        };
-        let found = windows("limit.jsonl", &[good, failed, r#"{"type":"cost-state"}"#]);
-        assert_eq!(found.len(), 1);
-        assert_eq!(found[0].id, "five_hour");
-        assert_eq!(found[0].resets_at.unwrap().as_second(), 1_796_040_180);
-        assert_eq!(windows("later.jsonl", &[failed, good]), []);
-        let unstated = failed.replace("1796040180", "null");
-        assert_eq!(windows("unstated.jsonl", &[&unstated]), []);
-        let prose = failed.replace("five_hour", "a sentence of somebody");
-        assert_eq!(windows("prose.jsonl", &[&prose])[0].id, "unknown");
-        assert_eq!(used_up(std::path::Path::new("/nowhere")), []);
     }
 }

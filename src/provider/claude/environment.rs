@@ -2,16 +2,68 @@
 
 use std::ffi::OsString;
 
-use super::overlay::{PROFILES, profiles};
+use super::overlay::{BLANK, PROFILES, STORE, profiles};
 use crate::provider::LaunchFacts;
 
 /// Names the home. macOS keychain items are named by a hash of this very string.
 pub const HOME: &str = "CLAUDE_CONFIG_DIR";
 
+/// Variables that name a directory of logins, with what another one would do.
+pub const MOVED: &[(&str, &str)] = &[
+    (
+        PROFILES,
+        "names other stored logins, which outrank the home's",
+    ),
+    (HOME, "moves the whole home"),
+    (STORE, "takes the login of another home"),
+];
+
+/// Variables of a caller that settings cannot set, or that workers are given anew.
+const CALLERS: &[(&str, &str)] = &[
+    (
+        "ANTHROPIC_IDENTITY_TOKEN_FILE",
+        "exchanges another identity for a token",
+    ),
+    (
+        "CLAUDE_CODE_API_KEY_FILE_DESCRIPTOR",
+        "bills the key's account",
+    ),
+    (
+        "CLAUDE_CODE_OAUTH_REFRESH_TOKEN",
+        "signs the home in as another account",
+    ),
+    (
+        "CLAUDE_CODE_OAUTH_TOKEN_FILE_DESCRIPTOR",
+        "sends this token instead of the login",
+    ),
+    ("USE_LOCAL_OAUTH", "renews the login with another server"),
+    ("USE_STAGING_OAUTH", "renews the login with another server"),
+];
+
+/// What of a caller's environment would replace the login, if workers saw it.
+pub fn ambient() -> Vec<(&'static str, &'static str)> {
+    let mut names: Vec<_> = [BLANK, MOVED, CALLERS].concat();
+    names.sort_unstable();
+    names
+}
+
+/// Switches that keep a worker from spending money beside the subscription, with what each is for.
+pub const FRUGAL: &[(&str, &str)] = &[
+    (
+        "CLAUDE_CODE_DISABLE_FAST_MODE",
+        "fast mode is billed apart from the subscription",
+    ),
+    (
+        "DISABLE_EXTRA_USAGE_COMMAND",
+        "`/usage-credits` buys usage and switches it on",
+    ),
+];
+
 /// The variables; the caller removed everything else that names an account.
 pub fn variables(facts: &LaunchFacts) -> Vec<(OsString, OsString)> {
     let nowhere = profiles(&facts.home);
-    [
+    let unspent = FRUGAL.iter().filter(|_| !facts.may_spend);
+    let set = [
         (HOME, facts.home.as_str()),
         (PROFILES, nowhere.as_str()),
         // `/login` and `/logout` in a worker's terminal would change or end the leased login.
@@ -19,7 +71,9 @@ pub fn variables(facts: &LaunchFacts) -> Vec<(OsString, OsString)> {
         ("DISABLE_LOGOUT_COMMAND", "1"),
         // A worker may not replace the binary that other workers are started from.
         ("DISABLE_AUTOUPDATER", "1"),
-    ]
-    .map(|(name, value)| (name.into(), value.into()))
-    .to_vec()
+    ];
+    set.into_iter()
+        .chain(unspent.map(|(name, _)| (*name, "1")))
+        .map(|(name, value)| (name.into(), value.into()))
+        .collect()
 }

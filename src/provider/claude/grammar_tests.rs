@@ -58,6 +58,7 @@ fn facts(conversation: Conversation) -> LaunchFacts {
         project: "/srv/tree".into(),
         conversation,
         program: "/share/bin/agent-fleet".into(),
+        may_spend: false,
     }
 }
 

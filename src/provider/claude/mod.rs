@@ -2,6 +2,7 @@
 
 mod config_lock;
 pub mod conversation;
+mod ending;
 pub mod environment;
 pub mod grammar;
 pub mod home;
@@ -14,20 +15,23 @@ pub mod overrides;
 pub(crate) mod usage;
 
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use camino::Utf8Path;
+use jiff::tz::TimeZone;
 
 use super::http::Client;
+use super::overrides::Override;
 use super::{
     ArgumentRefused, FetchError, Fetched, HomePlan, Invocation, LaunchFacts, Login, LoginError,
-    NotReady, Override, Provider, Want,
+    NotReady, Provider, Want,
 };
 use crate::clock::Deadline;
 use crate::env::Context;
 use crate::error::Result;
 use crate::id::ProviderKind;
-use crate::quota::window::Window;
+use crate::provider::home::conversation::Tail;
+use crate::quota::limit::Ending;
 use crate::registry::schema::ProviderSettings;
 use crate::sys::shell;
 
@@ -135,7 +139,7 @@ impl Provider for Claude {
         invocation: &Invocation,
         facts: &LaunchFacts,
     ) -> Result<Vec<OsString>> {
-        let overlay = overlay::overlay(&facts.home, &context.variables, &invocation.options);
+        let overlay = overlay::overlay(facts, &context.variables, &invocation.options);
         Ok(grammar::command_line(invocation, facts, &overlay))
     }
 
@@ -151,15 +155,19 @@ impl Provider for Claude {
         home::readiness(plan)
     }
 
-    fn overrides(&self, home: &Utf8Path, workspace: &Utf8Path) -> Vec<Override> {
-        overrides::overrides(home, workspace)
+    fn overrides(&self, home: &Utf8Path, workspaces: &[&Utf8Path]) -> Vec<Override> {
+        overrides::overrides(home, workspaces)
+    }
+
+    fn ambient(&self) -> Vec<(&'static str, &'static str)> {
+        environment::ambient()
     }
 
     fn transcript(&self, home: &Utf8Path, workspace: &Utf8Path, session: &str) -> Option<PathBuf> {
         conversation::path(home, workspace, session)
     }
 
-    fn used_up(&self, transcript: &Path) -> Vec<Window> {
-        conversation::used_up(transcript)
+    fn ending(&self, tail: &Tail, local: &TimeZone) -> Ending {
+        ending::of(tail, local)
     }
 }

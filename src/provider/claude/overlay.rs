@@ -12,8 +12,9 @@
 use camino::{Utf8Path, Utf8PathBuf};
 use serde_json::{Map, Value, json};
 
+use super::environment::FRUGAL;
 use crate::env::Variables;
-use crate::provider::AllowedOption;
+use crate::provider::{AllowedOption, LaunchFacts};
 
 /// Environment keys of settings that are blanked, each with what it does when it is not.
 pub const BLANK: &[(&str, &str)] = &[
@@ -23,33 +24,42 @@ pub const BLANK: &[(&str, &str)] = &[
         "sends this token instead of the login",
     ),
     ("ANTHROPIC_BASE_URL", "sends the login's token to that host"),
-    ("ANTHROPIC_BEDROCK_BASE_URL", "route of another provider"),
+    (
+        "ANTHROPIC_BEDROCK_BASE_URL",
+        "sends requests to another provider",
+    ),
     (
         "ANTHROPIC_CUSTOM_HEADERS",
-        "an Authorization header in it replaces the login",
+        "replaces the login by a header of its own",
     ),
     (
         "ANTHROPIC_FEDERATION_RULE_ID",
-        "with the organisation, exchanges another identity for a token",
+        "exchanges another identity for a token, with the organisation",
     ),
-    ("ANTHROPIC_FOUNDRY_BASE_URL", "route of another provider"),
+    (
+        "ANTHROPIC_FOUNDRY_BASE_URL",
+        "sends requests to another provider",
+    ),
     (
         "ANTHROPIC_ORGANIZATION_ID",
-        "with the rule, exchanges another identity for a token",
+        "exchanges another identity for a token, with the rule",
     ),
     ("ANTHROPIC_PROFILE", "names another stored login"),
     (
         "ANTHROPIC_UNIX_SOCKET",
         "sends requests into a local socket",
     ),
-    ("CLAUDE_CODE_API_BASE_URL", "route of account requests"),
+    (
+        "CLAUDE_CODE_API_BASE_URL",
+        "sends requests about the account to that host",
+    ),
     (
         "CLAUDE_CODE_CUSTOM_OAUTH_URL",
-        "another server for the login",
+        "renews the login with another server",
     ),
     (
         "CLAUDE_CODE_HOST_CREDS_FILE",
-        "a credential file outside the home",
+        "takes the login from that file",
     ),
     (
         "CLAUDE_CODE_OAUTH_TOKEN",
@@ -57,16 +67,37 @@ pub const BLANK: &[(&str, &str)] = &[
     ),
     (
         "CLAUDE_CODE_SESSION_ACCESS_TOKEN",
-        "a token of a remote session",
+        "takes the token of a remote session",
     ),
     ("CLAUDE_CODE_SIMPLE", "ignores the home's login"),
-    ("CLAUDE_CODE_USE_ANTHROPIC_AWS", "another provider"),
-    ("CLAUDE_CODE_USE_ANTHROPIC_GOOGLE_CLOUD", "another provider"),
-    ("CLAUDE_CODE_USE_BEDROCK", "another provider"),
-    ("CLAUDE_CODE_USE_FOUNDRY", "another provider"),
-    ("CLAUDE_CODE_USE_GATEWAY", "another provider"),
-    ("CLAUDE_CODE_USE_MANTLE", "another provider"),
-    ("CLAUDE_CODE_USE_VERTEX", "another provider"),
+    (
+        "CLAUDE_CODE_USE_ANTHROPIC_AWS",
+        "sends requests to another provider",
+    ),
+    (
+        "CLAUDE_CODE_USE_ANTHROPIC_GOOGLE_CLOUD",
+        "sends requests to another provider",
+    ),
+    (
+        "CLAUDE_CODE_USE_BEDROCK",
+        "sends requests to another provider",
+    ),
+    (
+        "CLAUDE_CODE_USE_FOUNDRY",
+        "sends requests to another provider",
+    ),
+    (
+        "CLAUDE_CODE_USE_GATEWAY",
+        "sends requests to another provider",
+    ),
+    (
+        "CLAUDE_CODE_USE_MANTLE",
+        "sends requests to another provider",
+    ),
+    (
+        "CLAUDE_CODE_USE_VERTEX",
+        "sends requests to another provider",
+    ),
     (
         "NODE_TLS_REJECT_UNAUTHORIZED",
         "lets anyone in between read the login's token",
@@ -104,20 +135,18 @@ pub fn profiles(home: &Utf8Path) -> Utf8PathBuf {
 }
 
 /// Settings keys outside `env` that are blanked, with what they do when they are not.
-pub const BLANK_SETTINGS: &[(&str, &str)] = &[(
-    "apiKeyHelper",
-    "its output replaces the login on every request",
-)];
+pub const BLANK_SETTINGS: &[(&str, &str)] = &[("apiKeyHelper", "replaces the login by its output")];
 
 /// The setting by which a person has answered the CLI's question about running without permissions.
 const ANSWERED: &str = "skipDangerousModePermissionPrompt";
 
-/// The overlay's JSON for a worker of `home` that is launched with `variables` and these options; the same for
-/// the same input.
+/// The overlay's JSON for a worker that is launched with `variables` and these options; the same for the same
+/// input.
 ///
 /// A caller that asks for a worker without permission checks has answered the question that the CLI's own
 /// screen would put first, and whose proposed answer ends the worker.
-pub fn overlay(home: &Utf8Path, variables: &Variables, options: &[AllowedOption]) -> String {
+pub fn overlay(facts: &LaunchFacts, variables: &Variables, options: &[AllowedOption]) -> String {
+    let home = &facts.home;
     let mut environment = Map::new();
     for (key, _) in BLANK {
         environment.insert((*key).to_owned(), json!(""));
@@ -130,6 +159,11 @@ pub fn overlay(home: &Utf8Path, variables: &Variables, options: &[AllowedOption]
     }
     environment.insert(STORE.to_owned(), json!(home.as_str()));
     environment.insert(PROFILES.to_owned(), json!(profiles(home).as_str()));
+    if !facts.may_spend {
+        for (key, _) in FRUGAL {
+            environment.insert((*key).to_owned(), json!("1"));
+        }
+    }
     let mut settings = Map::new();
     settings.insert("env".to_owned(), Value::Object(environment));
     for (key, _) in BLANK_SETTINGS {
@@ -137,6 +171,9 @@ pub fn overlay(home: &Utf8Path, variables: &Variables, options: &[AllowedOption]
     }
     // A project that switches hooks off would hide the worker's session and the end of its turns.
     settings.insert("disableAllHooks".to_owned(), json!(false));
+    if !facts.may_spend {
+        settings.insert("fastMode".to_owned(), json!(false));
+    }
     if options.iter().any(skips_permissions) {
         settings.insert(ANSWERED.to_owned(), json!(true));
     }
@@ -177,13 +214,37 @@ fn carried<'a>(variables: &'a Variables, key: &str) -> Carried<'a> {
 mod tests {
     use super::{ANSWERED, BLANK, BLANK_SETTINGS, CARRIED, PROFILES, STORE, overlay};
     use crate::env::Variables;
-    use crate::provider::AllowedOption;
-    use camino::Utf8Path;
+    use crate::provider::claude::environment::FRUGAL;
+    use crate::provider::{AllowedOption, Conversation, LaunchFacts};
     use serde_json::Value;
+
+    fn facts(may_spend: bool) -> LaunchFacts {
+        LaunchFacts {
+            home: "/homes/a \"b\"".into(),
+            workspace: "/w".into(),
+            project: "/w".into(),
+            conversation: Conversation::New { id: String::new() },
+            binary: "/claude".into(),
+            program: "/agent-fleet".into(),
+            may_spend,
+        }
+    }
 
     fn parsed(pairs: &[(&str, &str)]) -> Value {
         let variables: Variables = pairs.iter().copied().collect();
-        serde_json::from_str(&overlay(Utf8Path::new("/homes/a \"b\""), &variables, &[])).unwrap()
+        serde_json::from_str(&overlay(&facts(true), &variables, &[])).unwrap()
+    }
+
+    #[test]
+    fn a_worker_that_may_not_spend_has_no_way_to_switch_paid_usage_on() {
+        let text = overlay(&facts(false), &Variables::default(), &[]);
+        let settings: Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(settings["fastMode"], false);
+        assert_eq!(parsed(&[]).get("fastMode"), None);
+        for (key, _) in FRUGAL {
+            assert_eq!(settings["env"][*key], "1", "{key}");
+            assert_eq!(parsed(&[])["env"].get(*key), None, "{key}");
+        }
     }
 
     #[test]
@@ -256,7 +317,7 @@ mod tests {
             ),
             (vec![option("--dangerously-skip-permissions", &[])], true),
         ] {
-            let text = overlay(Utf8Path::new("/h"), &Variables::default(), &options);
+            let text = overlay(&facts(false), &Variables::default(), &options);
             let settings: Value = serde_json::from_str(&text).unwrap();
             assert_eq!(settings.get(ANSWERED).is_some(), answered, "{options:?}");
         }
@@ -265,10 +326,7 @@ mod tests {
     #[test]
     fn the_same_launch_gives_the_same_text() {
         let variables: Variables = [("HTTP_PROXY", "http://p:1")].into_iter().collect();
-        let home = Utf8Path::new("/h");
-        assert_eq!(
-            overlay(home, &variables, &[]),
-            overlay(home, &variables, &[])
-        );
+        let text = || overlay(&facts(false), &variables, &[]);
+        assert_eq!(text(), text());
     }
 }

@@ -9,78 +9,94 @@ use std::fs;
 use camino::{Utf8Path, Utf8PathBuf};
 use serde_json::{Map, Value};
 
+use super::environment::MOVED;
 use super::login::SETTINGS_FILE;
-use super::overlay::{BLANK, BLANK_SETTINGS, CARRIED, PROFILES, STORE, profiles};
-use crate::provider::Override;
-use crate::provider::home::found::Found;
+use super::overlay::{BLANK, BLANK_SETTINGS, CARRIED, profiles};
+use crate::contract::profile::OverrideScope;
+use crate::provider::home::found::{Found, Place};
+use crate::provider::overrides::Override;
 
 /// A console login's API key in `.claude.json`.
 const STORED_KEY: &str = "primaryApiKey";
+/// Programs by which an administrator computes settings at the start.
+const HELPERS: [&str; 2] = ["policyHelper", "policyHelpers"];
 /// What an organisation's administrator prescribes, as the CLI keeps it in the home: it wins over the launch.
 const REMOTE: &str = "remote-settings.json";
-/// Moves the whole home.
-const HOME: &str = "CLAUDE_CONFIG_DIR";
 
-/// Whose file it is.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Scope {
-    /// The home's or the project's: it has no say over the route to the server either.
-    Worker,
-    /// The machine's administrator, who may well prescribe a proxy.
-    Machine,
-}
-
-/// Everything that would replace the login of `home` for a worker in `workspace`.
-pub fn overrides(home: &Utf8Path, workspace: &Utf8Path) -> Vec<Override> {
-    let machine: &[&str] = if cfg!(target_os = "macos") {
-        &["/Library/Application Support/ClaudeCode"]
+/// Everything that would replace the login of `home` for a worker in one of `workspaces`.
+pub fn overrides(home: &Utf8Path, workspaces: &[&Utf8Path]) -> Vec<Override> {
+    let machine = if cfg!(target_os = "macos") {
+        "/Library/Application Support/ClaudeCode"
     } else {
-        &["/etc/claude-code"]
+        "/etc/claude-code"
     };
-    let machine: Vec<&Utf8Path> = machine.iter().map(Utf8Path::new).collect();
-    search(home, workspace, &machine)
+    search(home, workspaces, Utf8Path::new(machine))
 }
 
-fn search(home: &Utf8Path, workspace: &Utf8Path, machine: &[&Utf8Path]) -> Vec<Override> {
+fn search(home: &Utf8Path, workspaces: &[&Utf8Path], machine: &Utf8Path) -> Vec<Override> {
     let mut found = Found::default();
     let legacy = home.join(".config.json");
     if fs::symlink_metadata(&legacy).is_ok() {
-        found.key(&legacy, "it replaces .claude.json");
+        let effect = "says whose login this is in place of .claude.json";
+        found.key(
+            place(OverrideScope::Home, &legacy),
+            "it replaces .claude.json",
+            effect,
+        );
     }
     let nowhere = profiles(home);
     if fs::symlink_metadata(&nowhere).is_ok() {
-        found.key(&nowhere, "a profile in it would outrank the login");
-    }
-    stored_key(&mut found, &home.join(SETTINGS_FILE));
-    settings(&mut found, &home.join(REMOTE), Scope::Machine);
-    let project = workspace.join(".claude");
-    for directory in [home, &project] {
-        for file in ["settings.json", "settings.local.json"] {
-            settings(&mut found, &directory.join(file), Scope::Worker);
-        }
-    }
-    for directory in machine {
-        settings(
-            &mut found,
-            &directory.join("managed-settings.json"),
-            Scope::Machine,
+        let key = "a profile in it would outrank the login";
+        found.key(
+            place(OverrideScope::Home, &nowhere),
+            key,
+            "names another stored login",
         );
-        for file in fragments(&directory.join("managed-settings.d")) {
-            settings(&mut found, &file, Scope::Machine);
-        }
+    }
+    stored_key(
+        &mut found,
+        place(OverrideScope::Home, &home.join(SETTINGS_FILE)),
+    );
+    settings(
+        &mut found,
+        place(OverrideScope::Machine, &home.join(REMOTE)),
+    );
+    both(&mut found, OverrideScope::Home, home);
+    for workspace in workspaces {
+        both(
+            &mut found,
+            OverrideScope::Project,
+            &workspace.join(".claude"),
+        );
+    }
+    let managed = machine.join("managed-settings.json");
+    settings(&mut found, place(OverrideScope::Machine, &managed));
+    for file in fragments(&machine.join("managed-settings.d")) {
+        settings(&mut found, place(OverrideScope::Machine, &file));
     }
     found.all()
 }
 
+fn place(scope: OverrideScope, path: &Utf8Path) -> Place<'_> {
+    Place { scope, path }
+}
+
+/// The two settings files of a directory.
+fn both(found: &mut Found, scope: OverrideScope, directory: &Utf8Path) {
+    for file in ["settings.json", "settings.local.json"] {
+        settings(found, place(scope, &directory.join(file)));
+    }
+}
+
 /// The API key that a console login leaves in `.claude.json`: the CLI turns to it, without a word, when the
 /// login cannot answer (run with 2.1.332). A file that is no JSON object holds no key for the CLI either.
-fn stored_key(found: &mut Found, path: &Utf8Path) {
-    let Some(bytes) = found.read(path) else {
+fn stored_key(found: &mut Found, place: Place<'_>) {
+    let Some(bytes) = found.read(place) else {
         return;
     };
     let settings: Value = serde_json::from_slice(&bytes).unwrap_or_default();
     if says_something(settings.get(STORED_KEY)) {
-        found.key(path, STORED_KEY);
+        found.key(place, STORED_KEY, "bills the key's account");
     }
 }
 
@@ -91,38 +107,56 @@ fn fragments(directory: &Utf8Path) -> Vec<Utf8PathBuf> {
     let mut files: Vec<Utf8PathBuf> = entries
         .flatten()
         .filter_map(|entry| Utf8PathBuf::from_path_buf(entry.path()).ok())
-        .filter(|path| path.extension() == Some("json"))
+        .filter(|path| {
+            // The CLI reads no hidden one (run with 2.1.332).
+            path.extension() == Some("json")
+                && path.file_name().is_some_and(|name| !name.starts_with('.'))
+        })
         .collect();
     files.sort_unstable();
     files
 }
 
-fn settings(found: &mut Found, path: &Utf8Path, scope: Scope) {
-    let Some(settings) = found.json(path) else {
+fn settings(found: &mut Found, place: Place<'_>) {
+    let Some(settings) = found.json(place) else {
         return;
     };
-    for (key, _) in BLANK_SETTINGS {
+    for (key, effect) in BLANK_SETTINGS {
         if says_something(settings.get(*key)) {
-            found.key(path, key);
+            found.key(place, key, effect);
+        }
+    }
+    if place.scope == OverrideScope::Machine {
+        for key in HELPERS {
+            if says_something(settings.get(key)) {
+                found.key(place, key, "computes settings that cannot be checked");
+            }
         }
     }
     match settings.get("env") {
-        Some(Value::Object(variables)) => environment(found, path, variables, scope),
-        Some(other) if says_something(Some(other)) => found.key(path, "env is not an object"),
+        Some(Value::Object(variables)) => environment(found, place, variables),
+        Some(other) if says_something(Some(other)) => {
+            found.key(place, "env is not an object", "cannot be checked");
+        }
         _ => {}
     }
 }
 
-fn environment(found: &mut Found, path: &Utf8Path, variables: &Map<String, Value>, scope: Scope) {
-    let listed = |table: &[(&str, &str)], key: &str| table.iter().any(|(name, _)| *name == key);
+fn environment(found: &mut Found, place: Place<'_>, variables: &Map<String, Value>) {
+    // The machine's administrator may well prescribe a proxy; home and project have no say over the route.
+    let carried = match place.scope {
+        OverrideScope::Machine => &[],
+        OverrideScope::Home | OverrideScope::Project | OverrideScope::Environment => CARRIED,
+    };
     for (key, value) in variables {
-        let moves = listed(BLANK, key)
-            || key == STORE
-            || key == HOME
-            || key == PROFILES
-            || (scope == Scope::Worker && listed(CARRIED, key));
-        if moves && says_something(Some(value)) {
-            found.key(path, &format!("env.{key}"));
+        let listed = BLANK.iter().chain(MOVED).chain(carried);
+        let effect = listed
+            .clone()
+            .find_map(|(name, effect)| (name == key).then_some(*effect));
+        if let Some(effect) = effect
+            && says_something(Some(value))
+        {
+            found.key(place, &format!("env.{key}"), effect);
         }
     }
 }
@@ -138,11 +172,14 @@ mod tests {
     use serde_json::json;
 
     fn sources(world: &World) -> Vec<String> {
-        let machine = world.path("etc");
-        search(&world.path("home"), &world.path("work"), &[&machine])
-            .into_iter()
-            .map(|found| found.source)
-            .collect()
+        search(
+            &world.path("home"),
+            &[&world.path("work")],
+            &world.path("etc"),
+        )
+        .into_iter()
+        .map(|found| found.source)
+        .collect()
     }
 
     #[test]
@@ -167,6 +204,17 @@ mod tests {
             assert_eq!(sources(&world), [format!("{path}: apiKeyHelper")]);
             world.write(file, "{}");
         }
+    }
+
+    #[test]
+    fn settings_that_a_program_of_the_administrator_computes_are_refused() {
+        let world = World::new();
+        world.write("etc/managed-settings.d/.hidden.json", "{");
+        world.write("home/settings.json", r#"{"policyHelper":{"path":"/x"}}"#);
+        assert_eq!(sources(&world), [""; 0]);
+        let text = r#"{"policyHelper":{"path":"/opt/helper"}}"#;
+        let path = world.write("etc/managed-settings.json", text);
+        assert_eq!(sources(&world), [format!("{path}: policyHelper")]);
     }
 
     #[test]

@@ -5,6 +5,13 @@
 
 use camino::Utf8Path;
 
+/// What every launch states, so that no file decides it: where the login is kept, and where it is sent.
+pub const PINNED: &[&str] = &[
+    "chatgpt_base_url=\"https://chatgpt.com/backend-api/\"",
+    "cli_auth_credentials_store=\"file\"",
+    "model_provider=\"openai\"",
+];
+
 /// Keys that workers may set.
 pub const KEYS: &[&str] = &[
     "approval_policy",

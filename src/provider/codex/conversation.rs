@@ -9,10 +9,8 @@ use std::path::{Path, PathBuf};
 use camino::Utf8Path;
 use serde_json::Value;
 
-use super::usage::rollout;
 use crate::identity::fingerprint::Account;
-use crate::provider::home::conversation::{first_line, is_id, last_lines};
-use crate::quota::window::Window;
+use crate::provider::home::conversation::{first_line, is_id};
 
 /// Most directory entries looked at.
 const ENTRIES: usize = 10_000;
@@ -66,32 +64,9 @@ pub fn owner(transcript: &Path) -> Option<Account> {
     (account.user.is_some() || account.account.is_some()).then_some(account)
 }
 
-/// The windows that the last turn failed on. Codex fires no hook of its own for a failed turn; its rollout
-/// ends with the account's limits and a `task_complete` that names the error (0.171).
-pub fn used_up(transcript: &Path) -> Vec<Window> {
-    let lines = last_lines(transcript);
-    let last = |wanted: &str| {
-        let mut events = lines
-            .iter()
-            .rev()
-            .filter(|line| line["type"] == "event_msg")
-            .map(|line| &line["payload"]);
-        events.find(|payload| payload["type"] == wanted)
-    };
-    let failed = last("task_complete")
-        .is_some_and(|turn| turn["error"]["codex_error_info"] == "usage_limit_exceeded");
-    if !failed {
-        return Vec::new();
-    }
-    let mut windows =
-        last("token_count").map_or_else(Vec::new, |seen| rollout(&seen["rate_limits"]));
-    windows.retain(|window| window.remaining_percent <= 0.0 && window.resets_at.is_some());
-    windows
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{owner, path, used_up};
+    use super::{owner, path};
     use crate::provider::home::tests::World;
 
     #[test]
@@ -133,27 +108,5 @@ mod tests {
             "{\"type\":\"session_meta\",\"payload\":{\"id\":\"x\"}}\n",
         );
         assert_eq!(owner(silent.as_std_path()), None);
-    }
-
-    #[test]
-    fn a_turn_that_met_a_limit_says_when_it_resets() {
-        let world = World::new();
-        let limits = r#"{"type":"event_msg","payload":{"type":"token_count","info":null,"rate_limits":{"limit_id":"codex","primary":{"used_percent":100.0,"window_minutes":300,"resets_at":1796040182},"secondary":{"used_percent":20.0,"window_minutes":10080,"resets_at":1796382182}}}}"#;
-        let failed = r#"{"type":"event_msg","payload":{"type":"task_complete","error":{"message":"m","codex_error_info":"usage_limit_exceeded"}}}"#;
-        let good =
-            r#"{"type":"event_msg","payload":{"type":"task_complete","last_agent_message":"m"}}"#;
-        let windows = |name: &str, lines: &[&str]| {
-            let file = world.write(name, &(lines.join("\n") + "\n"));
-            used_up(file.as_std_path())
-        };
-        let found = windows("limit.jsonl", &[good, limits, failed]);
-        assert_eq!(found.len(), 1, "the weekly window is not used up");
-        assert_eq!(found[0].resets_at.unwrap().as_second(), 1_796_040_182);
-        assert_eq!(windows("later.jsonl", &[limits, failed, good]), []);
-        assert_eq!(windows("unstated.jsonl", &[failed]), []);
-        let other = failed.replace("usage_limit_exceeded", "server_overloaded");
-        assert_eq!(windows("other.jsonl", &[limits, &other]), []);
-        let long = "x".repeat(300 << 10);
-        assert_eq!(windows("long.jsonl", &[&long, limits, failed]).len(), 1);
     }
 }

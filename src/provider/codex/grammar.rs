@@ -13,7 +13,7 @@ use camino::Utf8Path;
 use crate::id::ProviderKind;
 use crate::provider::argument::{Arity, Passed, Table, is_option, owned, spelled};
 use crate::provider::codex::configuration::{
-    FEATURES, Judged, OFF_FEATURES, hook_trust, judge, project_trust,
+    FEATURES, Judged, OFF_FEATURES, PINNED, hook_trust, judge, project_trust,
 };
 use crate::provider::codex::options::{EXEC_ONLY, REVIEW_ONLY, RULES, SUBCOMMANDS, TERMINAL_ONLY};
 use crate::provider::{
@@ -264,6 +264,11 @@ pub fn command_line(
         Mode::Terminal => line.push("--no-daemon".into()),
     }
     let mut set = |assignment: String| line.extend(["-c".into(), assignment.into()]);
+    // Codex reads the home's configuration again while it runs: a worker's own tool that wrote another host into
+    // it sent the login there, unless argv named the usual one (run with 0.171).
+    for pinned in PINNED {
+        set((*pinned).to_owned());
+    }
     // The spelling with -c, unlike --disable, is not an error in versions that lack the feature.
     set("features.daemon_auto_start=false".to_owned());
     set("features.plugins=false".to_owned());

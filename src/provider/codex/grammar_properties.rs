@@ -10,6 +10,7 @@ use proptest::prelude::*;
 use super::tests::{harmless, new, resume, spellings};
 use super::{REVIEW, command_line, parse};
 use crate::provider::argument::{Arity, Verdict};
+use crate::provider::codex::configuration::PINNED;
 use crate::provider::codex::options::{RULES, SUBCOMMANDS};
 use crate::provider::{AllowedOption, Invocation, Mode};
 
@@ -192,7 +193,7 @@ proptest! {
         let no_daemon = made.options.remove("--no-daemon").is_some();
         prop_assert_eq!(no_daemon, invocation.mode == Mode::Terminal);
         let config = made.options.get_mut("--config").unwrap();
-        config.drain(..4);
+        config.drain(..4 + PINNED.len());
         made.options.retain(|_, values| !values.is_empty());
         prop_assert_eq!(&made, &ours);
         for option in &invocation.options {

@@ -49,6 +49,7 @@ fn facts(conversation: Conversation) -> LaunchFacts {
         project: "/srv/tree".into(),
         conversation,
         program: "/share/bin/agent-fleet".into(),
+        may_spend: false,
     }
 }
 
@@ -266,6 +267,12 @@ fn options_of_another_form_are_refused_with_what_to_use() {
 fn the_command_line_has_the_order_that_codex_wants() {
     let ours = [
         "-c",
+        "chatgpt_base_url=\"https://chatgpt.com/backend-api/\"",
+        "-c",
+        "cli_auth_credentials_store=\"file\"",
+        "-c",
+        "model_provider=\"openai\"",
+        "-c",
         "features.daemon_auto_start=false",
         "-c",
         "features.plugins=false",
@@ -292,7 +299,10 @@ fn the_command_line_has_the_order_that_codex_wants() {
     let terminal = [&["--no-daemon"], &ours[..], &["resume", "0197-id"]].concat();
     assert_eq!(line(&["--no-daemon"], &resume()), os(&terminal));
     let review = line(&["exec", "review", "--base", "main", "--json"], &new());
-    assert_eq!(review[9..], os(&["--json", "review", "--base=main"]));
+    assert_eq!(
+        review[1 + ours.len()..],
+        os(&["--json", "review", "--base=main"])
+    );
     let invocation = accept(&["exec", "review"]);
     assert!(command_line(&invocation, &resume(), &[]).is_err());
 }
@@ -307,7 +317,7 @@ fn hook_trust_and_the_worktree_travel_in_argv() {
     )];
     let line = command_line(&accept(&["exec"]), &facts, &trust).unwrap();
     assert_eq!(
-        line[8..],
+        line[14..],
         os(&[
             "projects={\"/srv/tree\"={trust_level=\"trusted\"},\
              \"/srv/other \\\"tree\\\"\"={trust_level=\"trusted\"}}",

@@ -2,6 +2,7 @@
 
 pub mod configuration;
 pub mod conversation;
+mod ending;
 pub mod environment;
 pub mod grammar;
 pub mod home;
@@ -13,20 +14,23 @@ pub mod trust;
 pub mod usage;
 
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use camino::Utf8Path;
+use jiff::tz::TimeZone;
 
 use super::http::Client;
+use super::overrides::Override;
 use super::{
     ArgumentRefused, FetchError, Fetched, HomePlan, Invocation, LaunchFacts, Login, LoginError,
-    NotReady, Override, Provider, Want,
+    NotReady, Provider, Want,
 };
 use crate::clock::Deadline;
 use crate::env::Context;
 use crate::error::Result;
 use crate::id::ProviderKind;
-use crate::quota::window::Window;
+use crate::provider::home::conversation::Tail;
+use crate::quota::limit::Ending;
 use crate::registry::schema::ProviderSettings;
 use crate::sys::shell;
 
@@ -144,15 +148,19 @@ impl Provider for Codex {
         home::readiness(plan)
     }
 
-    fn overrides(&self, home: &Utf8Path, _: &Utf8Path) -> Vec<Override> {
+    fn overrides(&self, home: &Utf8Path, _: &[&Utf8Path]) -> Vec<Override> {
         overrides::overrides(home)
+    }
+
+    fn ambient(&self) -> Vec<(&'static str, &'static str)> {
+        environment::AMBIENT.to_vec()
     }
 
     fn transcript(&self, home: &Utf8Path, _: &Utf8Path, session: &str) -> Option<PathBuf> {
         conversation::path(home, session)
     }
 
-    fn used_up(&self, transcript: &Path) -> Vec<Window> {
-        conversation::used_up(transcript)
+    fn ending(&self, tail: &Tail, local: &TimeZone) -> Ending {
+        ending::of(tail, local)
     }
 }

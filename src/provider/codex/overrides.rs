@@ -7,18 +7,22 @@ use camino::Utf8Path;
 use toml::{Table, Value};
 
 use super::home::CONFIG;
-use crate::provider::Override;
-use crate::provider::home::found::Found;
+use crate::contract::profile::OverrideScope;
+use crate::provider::home::found::{Found, Place};
+use crate::provider::overrides::Override;
 
 /// Keys that move the login, the route or the account, wherever they stand.
-const KEYS: [&str; 7] = [
-    "chatgpt_base_url",
-    "forced_chatgpt_workspace_id",
-    "forced_login_method",
-    "model_providers",
-    "openai_base_url",
-    "oss_provider",
-    "profile",
+const KEYS: [(&str, &str); 7] = [
+    ("chatgpt_base_url", "sends the login's token to that host"),
+    (
+        "forced_chatgpt_workspace_id",
+        "deletes a login of another workspace",
+    ),
+    ("forced_login_method", "deletes a login of another kind"),
+    ("model_providers", "sends the work to another provider"),
+    ("openai_base_url", "sends the work to another host"),
+    ("oss_provider", "sends the work to another provider"),
+    ("profile", "lays another configuration over this one"),
 ];
 /// Variables of the home's `.env` that move the route, in either case.
 const VARIABLES: [&str; 7] = [
@@ -38,31 +42,39 @@ pub fn overrides(home: &Utf8Path) -> Vec<Override> {
 
 fn search(home: &Utf8Path, machine: &Utf8Path) -> Vec<Override> {
     let mut found = Found::default();
-    for path in [
-        home.join(CONFIG),
-        home.join("managed_config.toml"),
-        machine.join(CONFIG),
-        machine.join("managed_config.toml"),
+    for (scope, path) in [
+        (OverrideScope::Home, home.join(CONFIG)),
+        // Without effect in 0.171; that of a machine wins over the home's.
+        (OverrideScope::Home, home.join("managed_config.toml")),
+        (OverrideScope::Machine, machine.join(CONFIG)),
+        (OverrideScope::Machine, machine.join("managed_config.toml")),
+        // It moved the provider and the hosts as well (run with 0.171).
+        (OverrideScope::Machine, machine.join("requirements.toml")),
     ] {
-        if let Some(table) = found.toml(&path) {
-            configuration(&mut found, &path, &table);
+        let place = Place { scope, path: &path };
+        if let Some(table) = found.toml(place) {
+            configuration(&mut found, place, &table);
         }
     }
     let path = home.join(".env");
-    if let Some(bytes) = found.read(&path) {
+    let place = Place {
+        scope: OverrideScope::Home,
+        path: &path,
+    };
+    if let Some(bytes) = found.read(place) {
         for name in names(&String::from_utf8_lossy(&bytes)) {
             if VARIABLES.iter().any(|key| key.eq_ignore_ascii_case(name)) {
-                found.key(&path, name);
+                found.key(place, name, "changes the route to the server");
             }
         }
     }
     found.all()
 }
 
-fn configuration(found: &mut Found, path: &Utf8Path, table: &Table) {
-    for key in KEYS {
+fn configuration(found: &mut Found, place: Place<'_>, table: &Table) {
+    for (key, effect) in KEYS {
         if table.get(key).is_some_and(says_something) {
-            found.key(path, key);
+            found.key(place, key, effect);
         }
     }
     let other = |key: &str, usual: &str| {
@@ -71,10 +83,15 @@ fn configuration(found: &mut Found, path: &Utf8Path, table: &Table) {
             .is_some_and(|value| value.as_str() != Some(usual))
     };
     if other("cli_auth_credentials_store", "file") {
-        found.key(path, "cli_auth_credentials_store");
+        let effect = "looks for the login outside the home";
+        found.key(place, "cli_auth_credentials_store", effect);
     }
     if other("model_provider", "openai") {
-        found.key(path, "model_provider");
+        found.key(
+            place,
+            "model_provider",
+            "sends the work to another provider",
+        );
     }
 }
 
@@ -113,6 +130,7 @@ mod tests {
             "home/managed_config.toml",
             "etc/config.toml",
             "etc/managed_config.toml",
+            "etc/requirements.toml",
         ] {
             for (text, key) in [
                 (

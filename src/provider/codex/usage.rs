@@ -1,14 +1,15 @@
 //! Who a Codex login is and what is left, as `GET /backend-api/wham/usage` tells both. Pure.
 //!
 //! A window is known by its duration, never by its slot: weekly limits were seen in the primary one. When
-//! the server says that work is refused, that outweighs its percentages.
+//! the server says that work is refused, that outweighs its percentages. A window whose numbers make no sense
+//! has nothing left; an answer in which none makes sense is none.
 
 use serde_json::Value;
 
 use crate::identity::fingerprint::Account;
-use crate::provider::answer::{add, instant, number, remaining_of_used, text};
+use crate::provider::answer::{add, instant, nothing_left, number, remaining_of_used, text};
 use crate::provider::{FetchError, Usage};
-use crate::quota::window::{Kind, Window};
+use crate::quota::window::{Kind, REFUSED, Spend, Window};
 
 /// The account in the usage endpoint's answer. Two people in one workspace are two accounts, so an answer
 /// that lacks either id proves nothing.
@@ -24,105 +25,155 @@ pub(crate) fn account(answer: &Value) -> Result<Account, FetchError> {
 
 /// The windows in the usage endpoint's answer.
 pub(crate) fn parse(answer: &Value) -> Result<Usage, FetchError> {
-    let mut windows = limit(&answer["rate_limit"], None)?;
-    for extra in answer["additional_rate_limits"]
-        .as_array()
-        .into_iter()
-        .flatten()
-    {
-        let name = text(&extra["limit_name"]).or_else(|| text(&extra["metered_feature"]));
-        let scope = name.unwrap_or_else(|| "additional".to_owned());
-        for window in limit(&extra["rate_limit"], Some(&scope.to_ascii_lowercase()))? {
-            add(&mut windows, window);
+    let mut found = Found::default();
+    found.limit(&answer["rate_limit"], None);
+    match &answer["additional_rate_limits"] {
+        Value::Null => {}
+        Value::Array(extras) => {
+            for extra in extras {
+                let name = text(&extra["limit_name"]).or_else(|| text(&extra["metered_feature"]));
+                let scope = name.unwrap_or_else(|| "additional".to_owned());
+                found.limit(&extra["rate_limit"], Some(&scope.to_ascii_lowercase()));
+            }
+        }
+        Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Object(_) => {
+            found.misread(nothing_left("additional", Kind::Other, None));
         }
     }
-    if !windows.iter().any(|window| window.scope.is_none()) {
+    if !found.gates_all {
         return Err(FetchError::Shape);
     }
+    let credits = &answer["credits"];
+    let bought = [&credits["has_credits"], &credits["unlimited"]];
+    // Whatever else it says, it does not say that nothing will be paid.
+    let pays = |said: &&Value| !said.is_null() && **said != Value::Bool(false);
+    let balance = number(&credits["balance"])
+        .or_else(|| text(&credits["balance"])?.parse().ok())
+        .filter(|balance: &f64| balance.is_finite());
     Ok(Usage {
-        windows,
-        overage_enabled: answer["credits"]["has_credits"].as_bool(),
+        windows: found.windows,
+        overage_enabled: bought
+            .iter()
+            .any(|said| !said.is_null())
+            .then(|| bought.iter().any(pays)),
+        spend: balance.map(|balance| Spend {
+            used: None,
+            limit: None,
+            balance: Some(balance),
+        }),
+        misread: found.misread,
     })
 }
 
-/// The two slots of one limit.
-fn limit(limit: &Value, scope: Option<&str>) -> Result<Vec<Window>, FetchError> {
-    let mut windows = Vec::new();
-    for slot in ["primary_window", "secondary_window"] {
-        let slot = &limit[slot];
-        if !slot.is_null() {
+/// Windows found so far.
+#[derive(Debug, Default)]
+struct Found {
+    windows: Vec<Window>,
+    /// Whether a window was understood.
+    understood: bool,
+    /// Whether one was that gates every model.
+    gates_all: bool,
+    misread: bool,
+}
+
+impl Found {
+    fn misread(&mut self, window: Window) {
+        self.misread = true;
+        add(&mut self.windows, window);
+    }
+
+    /// The slots of one limit: `primary_window`, `secondary_window`, and any that may come.
+    fn limit(&mut self, limit: &Value, scope: Option<&str>) {
+        let slots = match limit {
+            Value::Null => return,
+            Value::Object(slots) => slots,
+            Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
+                return self.misread(named("unknown", 0, scope));
+            }
+        };
+        let before = self.windows.len();
+        for (_, slot) in slots.iter().filter(|(name, _)| name.ends_with("_window")) {
             let minutes = number(&slot["limit_window_seconds"]).map(|seconds| seconds / 60.0);
-            add(
-                &mut windows,
-                window(slot, minutes, &slot["reset_at"], scope)?,
-            );
+            self.slot(slot, minutes, &slot["reset_at"], scope);
+        }
+        let own = self.windows.get(before..).unwrap_or_default();
+        let is_off = |said: &Value, word: bool| !said.is_null() && *said != Value::Bool(word);
+        let refused = is_off(&limit["limit_reached"], false) || is_off(&limit["allowed"], true);
+        if refused && own.iter().all(|window| window.remaining_percent > 0.0) {
+            add(&mut self.windows, named(REFUSED, 0, scope));
         }
     }
-    let refused = limit["limit_reached"] == true || limit["allowed"] == false;
-    if refused && windows.iter().all(|window| window.remaining_percent > 0.0) {
-        windows.push(Window {
-            id: "limit_reached".to_owned(),
-            kind: Kind::Other,
-            scope: scope.map(str::to_owned),
-            remaining_percent: 0.0,
-            resets_at: None,
-        });
+
+    /// One slot. One that makes no sense has nothing left, so that it neither promises anything nor hides
+    /// that another is used up.
+    fn slot(&mut self, slot: &Value, minutes: Option<f64>, resets_at: &Value, scope: Option<&str>) {
+        if slot.is_null() {
+            return;
+        }
+        let whole = minutes.filter(|minutes| (1.0..1e9).contains(minutes));
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "a positive number below a thousand million fits"
+        )]
+        let minutes = whole.map_or(0, |minutes| minutes.round() as u64);
+        let name = match minutes {
+            300 => "five_hour".to_owned(),
+            10_080 => "weekly".to_owned(),
+            0 => "unknown".to_owned(),
+            other => format!("{other}_minutes"),
+        };
+        let window = named(&name, minutes, scope);
+        match remaining_of_used(&slot["used_percent"]) {
+            Some(remaining_percent) => {
+                self.understood = true;
+                self.gates_all |= scope.is_none();
+                let window = Window {
+                    remaining_percent,
+                    resets_at: instant(resets_at),
+                    ..window
+                };
+                add(&mut self.windows, window);
+            }
+            None => self.misread(window),
+        }
     }
-    Ok(windows)
 }
 
-fn window(
-    slot: &Value,
-    minutes: Option<f64>,
-    resets_at: &Value,
-    scope: Option<&str>,
-) -> Result<Window, FetchError> {
-    let remaining = remaining_of_used(&slot["used_percent"]).ok_or(FetchError::Shape)?;
-    let whole = minutes.filter(|minutes| (1.0..1e9).contains(minutes));
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "a positive number below a thousand million fits"
-    )]
-    let minutes = whole.map_or(0, |minutes| minutes.round() as u64);
-    let name = match minutes {
-        300 => "five_hour".to_owned(),
-        10_080 => "weekly".to_owned(),
-        0 => "unknown".to_owned(),
-        other => format!("{other}_minutes"),
-    };
-    Ok(Window {
-        id: scope.map_or_else(
-            || name.clone(),
-            |scope| format!("{name}_{}", scope.replace(' ', "_")),
-        ),
-        kind: Kind::of_minutes(minutes),
-        scope: scope.map(str::to_owned),
-        remaining_percent: remaining,
-        resets_at: instant(resets_at),
-    })
+/// A window of this length with nothing left.
+fn named(name: &str, minutes: u64, scope: Option<&str>) -> Window {
+    let id = scope.map_or_else(
+        || name.to_owned(),
+        |scope| format!("{name}_{}", scope.replace(' ', "_")),
+    );
+    nothing_left(id, Kind::of_minutes(minutes), scope.map(str::to_owned))
 }
 
 /// The windows in a rollout's `token_count.rate_limits`, where durations are in minutes; empty when it
-/// holds none that make sense.
+/// holds none that make sense. Those of another limit than the plan's own gate what it is named for alone.
 pub fn rollout(limits: &Value) -> Vec<Window> {
-    let mut windows = Vec::new();
+    let mut found = Found::default();
+    let scope = text(&limits["limit_id"])
+        .filter(|id| id != "codex")
+        .map(|id| {
+            text(&limits["limit_name"])
+                .unwrap_or(id)
+                .to_ascii_lowercase()
+        });
     for slot in ["primary", "secondary"] {
         let slot = &limits[slot];
-        if slot.is_null() {
-            continue;
-        }
-        match window(
+        found.slot(
             slot,
             number(&slot["window_minutes"]),
             &slot["resets_at"],
-            None,
-        ) {
-            Ok(window) => add(&mut windows, window),
-            Err(_) => return Vec::new(),
-        }
+            scope.as_deref(),
+        );
     }
-    windows
+    if found.understood {
+        found.windows
+    } else {
+        Vec::new()
+    }
 }
 
 #[cfg(test)]
@@ -130,7 +181,6 @@ mod tests {
     use super::{account, parse, rollout};
     use crate::provider::FetchError;
     use crate::quota::window::Kind;
-    use proptest::prelude::*;
     use serde_json::{Value, json};
 
     fn fixture() -> Value {
@@ -186,6 +236,38 @@ mod tests {
     }
 
     #[test]
+    fn a_slot_of_a_new_name_and_length_is_kept_and_gates() {
+        let mut answer = fixture();
+        answer["rate_limit"]["tertiary_window"] =
+            json!({"used_percent": 90, "limit_window_seconds": 2_592_000, "reset_at": null});
+        answer["rate_limit"]["odd_window"] = json!({"used_percent": 95});
+        let windows = parse(&answer).unwrap().windows;
+        let kind = |id: &str| {
+            windows
+                .iter()
+                .find(|window| window.id == id)
+                .map(|it| it.kind)
+        };
+        assert_eq!(kind("43200_minutes"), Some(Kind::Monthly));
+        assert_eq!(kind("unknown"), Some(Kind::Other));
+    }
+
+    #[test]
+    fn credits_are_overage_and_their_balance_is_told() {
+        let mut answer = fixture();
+        assert_eq!(parse(&answer).unwrap().overage_enabled, Some(false));
+        answer["credits"] = json!({"has_credits": true, "unlimited": false, "balance": "12.5"});
+        let usage = parse(&answer).unwrap();
+        assert_eq!(usage.overage_enabled, Some(true));
+        assert_eq!(usage.spend.unwrap().balance, Some(12.5));
+        answer["credits"] = json!({"has_credits": false, "unlimited": true, "balance": "NaN"});
+        let usage = parse(&answer).unwrap();
+        assert_eq!((usage.overage_enabled, usage.spend), (Some(true), None));
+        answer["credits"] = json!(null);
+        assert_eq!(parse(&answer).unwrap().overage_enabled, None);
+    }
+
+    #[test]
     fn a_refusal_outweighs_the_percentages() {
         let mut answer = fixture();
         answer["rate_limit"]["limit_reached"] = json!(true);
@@ -199,11 +281,36 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_gives_no_headroom() {
+    fn what_makes_no_sense_gives_no_headroom_and_hides_no_other_window() {
         for bad in [json!("12"), json!(null), json!(-3), json!({})] {
             let mut answer = fixture();
             answer["rate_limit"]["primary_window"]["used_percent"] = bad.clone();
+            let usage = parse(&answer).unwrap();
+            let left = |id: &str| {
+                let window = usage.windows.iter().find(|window| window.id == id);
+                window.map(|window| window.remaining_percent)
+            };
+            assert_eq!(
+                (left("five_hour"), left("weekly")),
+                (Some(0.0), Some(30.0)),
+                "{bad}"
+            );
+            assert!(usage.misread);
+            answer["rate_limit"]["secondary_window"] = json!(null);
             assert_eq!(parse(&answer), Err(FetchError::Shape), "{bad}");
+        }
+        for (path, value) in [
+            ("/rate_limit/allowed", json!("no")),
+            ("/rate_limit/limit_reached", json!(1)),
+            ("/rate_limit/secondary_window", json!("70")),
+            ("/additional_rate_limits", json!("none")),
+            ("/additional_rate_limits/0/rate_limit", json!(5)),
+        ] {
+            let mut answer = fixture();
+            *answer.pointer_mut(path).unwrap() = value;
+            let least = parse(&answer).unwrap().windows.into_iter();
+            let least = least.map(|window| window.remaining_percent);
+            assert!(least.fold(100.0, f64::min) <= 0.0, "{path}");
         }
         for empty in [
             json!(null),
@@ -228,17 +335,5 @@ mod tests {
             ("five_hour", 0.0)
         );
         assert!(rollout(&json!({"primary": {"used_percent": "x"}})).is_empty());
-    }
-
-    proptest! {
-        #[test]
-        fn no_number_makes_a_panic_or_more_than_a_percentage(used in any::<f64>(), seconds in any::<f64>(), at in any::<f64>()) {
-            let mut answer = fixture();
-            answer["rate_limit"]["primary_window"] =
-                json!({"used_percent": used, "limit_window_seconds": seconds, "reset_at": at});
-            for window in parse(&answer).map(|usage| usage.windows).unwrap_or_default() {
-                prop_assert!((0.0..=100.0).contains(&window.remaining_percent));
-            }
-        }
     }
 }

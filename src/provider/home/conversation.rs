@@ -1,11 +1,14 @@
 //! What transcripts of all providers have in common: an id that names a file, and lines of JSON.
 
-use std::io::{BufRead as _, BufReader, Read as _, Seek as _, SeekFrom};
+use std::io::{self, BufRead as _, BufReader, Read as _, Seek as _, SeekFrom};
 use std::path::Path;
 
+use jiff::Timestamp;
 use serde_json::Value;
 
+use crate::provider::answer::instant;
 use crate::store::read;
+use crate::sys::filesystem::Identity;
 
 /// Longest first line that is read, in bytes: Codex puts instructions into it.
 const LINE_LIMIT: u64 = 4 << 20;
@@ -28,17 +31,50 @@ pub fn first_line(transcript: &Path) -> Option<Value> {
     serde_json::from_slice(&line).ok()
 }
 
-/// The last lines of a transcript, oldest first; what is cut off or is no JSON is left out.
-pub fn last_lines(transcript: &Path) -> Vec<Value> {
-    let read = || {
+/// The end of a transcript.
+#[derive(Clone, Debug)]
+pub struct Tail {
+    /// The file as it was when it was read.
+    pub file: Identity,
+    bytes: Vec<u8>,
+}
+
+impl Tail {
+    /// Reads the end of a transcript.
+    pub fn read(transcript: &Path) -> io::Result<Self> {
         let mut file = read::open(transcript)?;
-        let length = file.metadata()?.len();
-        file.seek(SeekFrom::Start(length.saturating_sub(TAIL)))?;
-        read::to_end(&file, TAIL)
-    };
-    read()
-        .unwrap_or_default()
-        .split(|byte| *byte == b'\n')
-        .filter_map(|line| serde_json::from_slice(line).ok())
-        .collect()
+        let metadata = file.metadata()?;
+        file.seek(SeekFrom::Start(metadata.len().saturating_sub(TAIL)))?;
+        Ok(Self {
+            file: Identity::from(&metadata),
+            bytes: read::to_end(&file, TAIL)?,
+        })
+    }
+
+    /// The lines that contain one of these words, newest first; what is cut off or is no JSON is left out.
+    ///
+    /// A word only saves the parsing of other lines: it may stand in a line by accident.
+    pub fn newest<'a>(&'a self, words: &'a [&str]) -> impl Iterator<Item = Value> + 'a {
+        self.bytes
+            .rsplit(|byte| *byte == b'\n')
+            .filter_map(|line| std::str::from_utf8(line).ok())
+            .filter(|line| words.iter().any(|word| line.contains(word)))
+            .filter_map(|line| serde_json::from_str(line).ok())
+    }
+
+    /// When a line was written: its own `timestamp`, or else when the file was written last.
+    pub fn time(&self, line: &Value) -> Option<Timestamp> {
+        instant(&line["timestamp"]).or_else(|| Timestamp::from_nanosecond(self.file.modified).ok())
+    }
+}
+
+#[cfg(test)]
+impl Tail {
+    /// The end of a transcript with these lines.
+    pub(crate) fn of(lines: &[&str]) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("t.jsonl");
+        crate::store::replace::create(&path, (lines.join("\n") + "\n").as_bytes()).unwrap();
+        Self::read(&path).unwrap()
+    }
 }

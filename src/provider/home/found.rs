@@ -3,49 +3,64 @@
 use camino::Utf8Path;
 use serde_json::{Map, Value};
 
-use crate::provider::Override;
+use crate::contract::profile::OverrideScope;
+use crate::provider::overrides::Override;
 use crate::store::read;
+
+/// What a file that cannot be understood might do.
+const UNKNOWN: &str = "cannot be checked";
+
+/// A file, and whose it is.
+#[derive(Clone, Copy, Debug)]
+pub struct Place<'a> {
+    /// Whose.
+    pub scope: OverrideScope,
+    /// Where.
+    pub path: &'a Utf8Path,
+}
 
 /// What was found so far.
 #[derive(Debug, Default)]
 pub struct Found(Vec<Override>);
 
 impl Found {
-    /// Adds a key of a file.
-    pub fn key(&mut self, path: &Utf8Path, key: &str) {
+    /// Adds a key of a file, with what it would do.
+    pub fn key(&mut self, place: Place<'_>, key: &str, effect: &'static str) {
         self.0.push(Override {
-            source: format!("{path}: {key}"),
-            file: path.to_owned(),
+            scope: place.scope,
+            source: format!("{}: {key}", place.path),
+            file: Some(place.path.to_owned()),
+            effect,
         });
     }
 
     /// A file's bytes. One that cannot be read is itself a finding: what it says is not known.
-    pub fn read(&mut self, path: &Utf8Path) -> Option<Vec<u8>> {
-        let read = read::optional(path);
+    pub fn read(&mut self, place: Place<'_>) -> Option<Vec<u8>> {
+        let read = read::optional(place.path);
         if read.is_err() {
-            self.key(path, "it cannot be read");
+            self.key(place, "it cannot be read", UNKNOWN);
         }
         read.ok().flatten()
     }
 
     /// The JSON object in a file; one that is no object is itself a finding.
-    pub fn json(&mut self, path: &Utf8Path) -> Option<Map<String, Value>> {
-        let bytes = self.read(path)?;
+    pub fn json(&mut self, place: Place<'_>) -> Option<Map<String, Value>> {
+        let bytes = self.read(place)?;
         let document = serde_json::from_slice(&bytes).ok();
         if document.is_none() {
-            self.key(path, "it is not a JSON object");
+            self.key(place, "it is not a JSON object", UNKNOWN);
         }
         document
     }
 
     /// The TOML table in a file; one that cannot be parsed is itself a finding.
-    pub fn toml(&mut self, path: &Utf8Path) -> Option<toml::Table> {
-        let bytes = self.read(path)?;
+    pub fn toml(&mut self, place: Place<'_>) -> Option<toml::Table> {
+        let bytes = self.read(place)?;
         let table = std::str::from_utf8(&bytes)
             .ok()
             .and_then(|text| toml::from_str(text).ok());
         if table.is_none() {
-            self.key(path, "it is not TOML");
+            self.key(place, "it is not TOML", UNKNOWN);
         }
         table
     }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::provider::Usage;
-use crate::quota::window::{Kind, Window};
+use crate::quota::window::{Kind, Spend, Window};
 
 /// `<account>.json`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -24,6 +24,9 @@ pub(super) struct AccountFile {
     /// Whether paid overage is switched on.
     #[serde(default)]
     pub overage_enabled: Option<bool>,
+    /// What paid overage has cost.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub overage_used: Option<f64>,
     /// Life of the access tokens that are issued, in seconds.
     #[serde(default)]
     pub token_lifetime_seconds: Option<u64>,
@@ -165,6 +168,12 @@ impl AccountFile {
                 })
                 .collect(),
             overage_enabled: self.overage_enabled,
+            spend: self.overage_used.map(|used| Spend {
+                used: Some(used),
+                limit: None,
+                balance: None,
+            }),
+            misread: false,
         }
     }
 }

@@ -10,10 +10,12 @@ use camino::{Utf8Path, Utf8PathBuf};
 use serde_json::{Map, Value, json};
 
 use super::login;
+use crate::contract::profile::OverrideScope;
 use crate::error::{Error, Result, code};
 use crate::provider::home::hooks::{self, Hook};
 use crate::provider::home::{link, load, not_ready, save, unusable};
-use crate::provider::{HomePlan, NotReady, Override};
+use crate::provider::overrides::Override;
+use crate::provider::{HomePlan, NotReady};
 use crate::store::directory;
 
 /// How long the agent waits for a hook, in seconds.
@@ -44,6 +46,12 @@ const TRANSCRIPTS: &str = "transcripts";
 /// The variable that the agent takes its token from, in its environment or in `env` of a settings file,
 /// before it looks at the login.
 pub(super) const TOKEN_VARIABLE: &str = "SCRIPTED_TOKEN";
+const REPLACES: &str = "sends this token instead of the login";
+/// What of a caller's environment would replace the login, if workers saw it.
+pub(super) const AMBIENT: &[(&str, &str)] = &[
+    (super::HOME_VARIABLE, "moves the whole home"),
+    (TOKEN_VARIABLE, REPLACES),
+];
 
 /// The settings file of a home.
 pub(super) fn settings_file(home: &Utf8Path) -> Utf8PathBuf {
@@ -139,13 +147,18 @@ pub(super) fn readiness(plan: &HomePlan<'_>) -> Result<(), NotReady> {
 
 /// Settings files that give the agent a token of their own. A file that cannot be parsed gives none: the
 /// agent ignores it too.
-pub(super) fn overrides(home: &Utf8Path, workspace: &Utf8Path) -> Vec<Override> {
-    [settings_file(home), project_settings_file(workspace)]
-        .into_iter()
-        .filter(|path| load(path).is_ok_and(|settings| token_override(&settings).is_some()))
-        .map(|path| Override {
+pub(super) fn overrides(home: &Utf8Path, workspaces: &[&Utf8Path]) -> Vec<Override> {
+    let projects = workspaces
+        .iter()
+        .map(|workspace| (OverrideScope::Project, project_settings_file(workspace)));
+    std::iter::once((OverrideScope::Home, settings_file(home)))
+        .chain(projects)
+        .filter(|(_, path)| load(path).is_ok_and(|settings| token_override(&settings).is_some()))
+        .map(|(scope, path)| Override {
+            scope,
             source: format!("{path}: env.{TOKEN_VARIABLE}"),
-            file: path,
+            file: Some(path),
+            effect: REPLACES,
         })
         .collect()
 }
@@ -320,9 +333,9 @@ mod tests {
         let root = Utf8Path::from_path(world.directory.path()).unwrap();
         std::fs::create_dir(&world.profile.home).unwrap();
         world.write(r#"{"env":{"OTHER":"x"}}"#);
-        assert_eq!(overrides(&world.profile.home, root), vec![]);
+        assert_eq!(overrides(&world.profile.home, &[root]), vec![]);
         world.write(r#"{"env":{"SCRIPTED_TOKEN":"x"}}"#);
-        let found = overrides(&world.profile.home, root);
+        let found = overrides(&world.profile.home, &[root]);
         assert_eq!(found.len(), 1);
         assert_eq!(
             found[0].source,
@@ -336,7 +349,7 @@ mod tests {
             Durability::Volatile,
         )
         .unwrap();
-        assert_eq!(overrides(&world.profile.home, root).len(), 2);
+        assert_eq!(overrides(&world.profile.home, &[root]).len(), 2);
     }
 
     #[test]

@@ -10,6 +10,7 @@
 
 mod account;
 pub mod agent;
+mod ending;
 mod grammar;
 mod home;
 mod login;
@@ -17,20 +18,23 @@ mod script;
 mod server;
 
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use camino::Utf8Path;
+use jiff::tz::TimeZone;
 
 use self::server::Server;
+use super::overrides::Override;
 use super::{
     ArgumentRefused, FetchError, Fetched, HomePlan, Invocation, LaunchFacts, Login, LoginError,
-    NotReady, Override, Provider, Want,
+    NotReady, Provider, Want,
 };
 use crate::clock::Deadline;
 use crate::env::Context;
 use crate::error::Result;
 use crate::id::ProviderKind;
-use crate::quota::window::Window;
+use crate::provider::home::conversation::Tail;
+use crate::quota::limit::Ending;
 use crate::registry::schema::ProviderSettings;
 use crate::sys::shell;
 
@@ -138,16 +142,19 @@ impl Provider for Scripted {
         home::readiness(plan)
     }
 
-    fn overrides(&self, home: &Utf8Path, workspace: &Utf8Path) -> Vec<Override> {
-        home::overrides(home, workspace)
+    fn overrides(&self, home: &Utf8Path, workspaces: &[&Utf8Path]) -> Vec<Override> {
+        home::overrides(home, workspaces)
+    }
+
+    fn ambient(&self) -> Vec<(&'static str, &'static str)> {
+        home::AMBIENT.to_vec()
     }
 
     fn transcript(&self, home: &Utf8Path, _: &Utf8Path, session: &str) -> Option<PathBuf> {
         home::transcript_path(home, session).filter(|path| path.is_file())
     }
 
-    /// The agent waits for its hooks, and tells them the windows itself.
-    fn used_up(&self, _: &Path) -> Vec<Window> {
-        Vec::new()
+    fn ending(&self, tail: &Tail, _: &TimeZone) -> Ending {
+        ending::of(tail)
     }
 }

@@ -194,6 +194,7 @@ impl<'a> Agent<'a> {
                 });
                 let mut line = facts.clone();
                 line["type"] = "failure".into();
+                line["timestamp"] = self.context.clock.now().to_string().into();
                 if failure.limit == "quota" {
                     // In the shape in which Claude's status line is shown windows.
                     let reset = failure.resets_at.map(Timestamp::as_second);

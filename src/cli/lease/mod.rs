@@ -1,14 +1,18 @@
 //! `agent-fleet lease …`.
 
+mod choose;
+mod watch;
+
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use clap::Subcommand;
 
-use super::choose::Terms;
 use super::{App, Outcome};
+use crate::choose::aftermath;
 use crate::choose::apply::{self, Purpose, Request};
 use crate::choose::candidate::Asked;
+use crate::choose::queue;
 use crate::contract::lease::{LeaseList, LeaseReleased};
 use crate::contract::selection::DecisionReason;
 use crate::error::Result;
@@ -28,13 +32,15 @@ enum LeaseCommand {
     /// Reserve a named profile for a task
     Acquire(AcquireArguments),
     /// Choose the best profile of a pool and reserve it for a task
-    Choose(Terms),
+    Choose(choose::ChooseArguments),
     /// Show every lease and whether its holder lives
     List(ListArguments),
     /// Reserve the profile that holds a task's conversation, to resume it in another process
     Recover(RecoverArguments),
     /// End a task's lease
     Release(ReleaseArguments),
+    /// Show every lease and each change, until you stop it
+    Watch(WatchArguments),
 }
 
 #[derive(Debug, clap::Args)]
@@ -67,6 +73,9 @@ struct RecoverArguments {
 struct ListArguments {}
 
 #[derive(Debug, clap::Args)]
+struct WatchArguments {}
+
+#[derive(Debug, clap::Args)]
 #[command(group(clap::ArgGroup::new("which").required(true).args(["task", "record"])))]
 struct ReleaseArguments {
     /// The task whose lease ends
@@ -83,10 +92,11 @@ struct ReleaseArguments {
 pub(super) fn run(app: &App, arguments: LeaseArguments) -> Result<Outcome> {
     match arguments.command {
         LeaseCommand::Acquire(arguments) => acquire(app, arguments),
-        LeaseCommand::Choose(terms) => reserve(app, &terms.request()),
+        LeaseCommand::Choose(arguments) => choose::run(app, arguments),
         LeaseCommand::Recover(arguments) => recover(app, &arguments),
         LeaseCommand::List(ListArguments {}) => list(app),
         LeaseCommand::Release(arguments) => release(app, &arguments),
+        LeaseCommand::Watch(WatchArguments {}) => watch::run(app),
     }
 }
 
@@ -126,9 +136,14 @@ fn recover(app: &App, arguments: &RecoverArguments) -> Result<Outcome> {
 }
 
 fn list(app: &App) -> Result<Outcome> {
+    app.view(&listing(app)?)
+}
+
+fn listing(app: &App) -> Result<LeaseList> {
     let listing = app.store()?.list()?;
-    app.view(&LeaseList {
+    Ok(LeaseList {
         leases: listing.leases,
+        waiting: queue::list(&app.context)?,
         damaged: listing.damaged,
     })
 }
@@ -141,11 +156,15 @@ fn release(app: &App, arguments: &ReleaseArguments) -> Result<Outcome> {
         Force::No
     };
     app.view(&match (&arguments.task, arguments.record) {
-        (Some(task), _) => LeaseReleased {
-            profile: Some(store.release(task, force)?.profile),
-            released: true,
-            task: Some(task.as_str().to_owned()),
-        },
+        (Some(task), _) => {
+            let released = store.release(task, force)?;
+            aftermath::settle(&app.context, &store);
+            LeaseReleased {
+                profile: Some(released.profile),
+                released: true,
+                task: Some(task.as_str().to_owned()),
+            }
+        }
         (None, record) => {
             // The argument group lets neither through only with a record.
             let damaged = store.settle(record.unwrap_or(u32::MAX))?;

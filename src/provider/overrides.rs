@@ -1,0 +1,134 @@
+//! What would replace a profile's login, wherever it stands, and what becomes of it.
+//!
+//! Each provider lists its own places and keys; this is the one question that status, doctor and launches
+//! ask. Files refuse the worker, by file and key. A variable of the caller's never reaches a worker, so it
+//! refuses nothing, and is named all the same: it explains why another program is on another account.
+//!
+//! Values are never part of an answer. Limits: what a worker's own tool writes while it runs is not found
+//! here; each provider's command line says how that is kept without effect.
+
+use std::path::Path;
+
+use camino::{Utf8Path, Utf8PathBuf};
+
+use crate::contract::profile::{AuthOverride, OverrideScope};
+use crate::env::Context;
+use crate::registry::schema::{Profile, Registry};
+
+/// Something that would replace the home's login.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Override {
+    /// Whose it is.
+    pub scope: OverrideScope,
+    /// Where: a path and the key in it, or `environment: ` and the variable.
+    pub source: String,
+    /// The file alone, to be edited; `None` for a variable.
+    pub file: Option<Utf8PathBuf>,
+    /// What it would do, as a clause.
+    pub effect: &'static str,
+}
+
+impl Override {
+    /// Whether a worker is refused because of it; else it is only kept from workers.
+    pub fn refuses(&self) -> bool {
+        self.scope != OverrideScope::Environment
+    }
+}
+
+impl From<Override> for AuthOverride {
+    fn from(found: Override) -> Self {
+        Self {
+            refuses: found.refuses(),
+            scope: found.scope,
+            source: found.source,
+            file: found.file,
+            effect: found.effect.to_owned(),
+        }
+    }
+}
+
+/// Everything that would replace the login of `profile`: in its home, on the machine, in the workspace, and
+/// in the caller's environment. Without a workspace, in every project that its workers may work in.
+///
+/// Reads a few small local files; no network, no process.
+pub fn found(
+    context: &Context,
+    registry: &Registry,
+    profile: &Profile,
+    workspace: Option<&Utf8Path>,
+) -> Vec<Override> {
+    let provider = super::of(profile.provider);
+    let workspaces = workspace.map_or_else(|| registry.trusted(profile.provider), |one| vec![one]);
+    let mut all = provider.overrides(&profile.home, &workspaces);
+    let ambient = provider.ambient().into_iter().filter(|(name, _)| {
+        let value = context.variables.raw(name).map(Path::new);
+        // Inside a worker of this very profile they are ours.
+        value.is_some_and(|value| !value.starts_with(&profile.home))
+    });
+    all.extend(ambient.map(|(name, effect)| Override {
+        scope: OverrideScope::Environment,
+        source: format!("environment: {name}"),
+        file: None,
+        effect,
+    }));
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::found;
+    use crate::contract::profile::OverrideScope;
+    use crate::id::ProviderKind;
+    use crate::provider::home::tests::World;
+    use crate::registry::schema::Project;
+
+    #[test]
+    fn a_variable_of_the_caller_s_is_named_and_refuses_nothing() {
+        let world = World::new();
+        let mut parts = world.parts(ProviderKind::Claude, &[], &[]);
+        let home = parts.profile.home.clone();
+        let inside = home.join("no-anthropic-profiles").into_string();
+        parts.context.variables = [
+            ("ANTHROPIC_API_KEY", "synthetic"),
+            ("CLAUDE_CODE_OAUTH_TOKEN", ""),
+            ("CLAUDE_CONFIG_DIR", home.as_str()),
+            ("ANTHROPIC_CONFIG_DIR", inside.as_str()),
+            ("HTTPS_PROXY", "http://proxy:3128"),
+        ]
+        .into_iter()
+        .collect();
+        let all = found(&parts.context, &parts.registry, &parts.profile, None);
+        let [one] = all.as_slice() else {
+            panic!("{all:?}");
+        };
+        assert_eq!(one.source, "environment: ANTHROPIC_API_KEY");
+        assert_eq!(one.scope, OverrideScope::Environment);
+        assert!(!one.refuses());
+        assert!(!format!("{all:?}").contains("synthetic"));
+    }
+
+    #[test]
+    fn without_a_workspace_every_registered_project_is_looked_at() {
+        let world = World::new();
+        let mut parts = world.parts(ProviderKind::Claude, &[], &[]);
+        for name in ["a", "b"] {
+            world.write(
+                &format!("{name}/.claude/settings.json"),
+                r#"{"apiKeyHelper":"x"}"#,
+            );
+            parts.registry.projects.push(Project {
+                path: world.path(name),
+                provider: (name == "b").then_some(ProviderKind::Codex),
+            });
+        }
+        let look = |workspace| found(&parts.context, &parts.registry, &parts.profile, workspace);
+        let other = world.path("c");
+        assert_eq!(look(Some(&other)), []);
+        let all = look(None);
+        let [one] = all.as_slice() else {
+            panic!("{all:?}");
+        };
+        assert!(one.source.contains("/a/"), "{all:?}");
+        assert!(one.refuses() && one.scope == OverrideScope::Project);
+    }
+}
