@@ -9,12 +9,14 @@
 mod architecture;
 mod cli_contract;
 mod cli_demo;
+mod cli_doctor;
 mod cli_lease;
 mod cli_output;
 mod cli_pool;
 mod cli_quota;
 mod cli_registry;
 mod cli_registry_profile;
+mod cli_status;
 mod crash;
 mod docs;
 mod evidence;

@@ -140,9 +140,8 @@ fn a_full_disk_behind_stdout_is_an_error_with_the_status_that_was_asked_for() {
 fn a_misspelt_command_is_never_taken_for_one_that_only_programs_call() {
     let sandbox = Sandbox::new();
     for (typed, hint) in [
-        ("status", "agent-fleet profile status --help"),
         ("list", "agent-fleet project list --help"),
-        ("stat", "agent-fleet --help"),
+        ("stat", "agent-fleet status --help"),
         ("exce", "agent-fleet exec --help"),
     ] {
         assert_eq!(sandbox.run([typed]).refused("usage")["hint"], hint);

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use agent_fleet::error::{Class, code};
+use agent_fleet::report::doctor::{Told, machine_checks, profile_checks};
 use agent_fleet::{cli, contract, env};
 
 use crate::support::page::check;
@@ -82,6 +83,38 @@ fn the_page_of_commands_is_made_from_the_command_line() {
     take(&mut page, "");
     commands(&root, &mut page);
     check("docs/cli.md", &format!("{}\n", page.trim_end()));
+}
+
+#[test]
+fn the_page_of_checks_is_made_from_the_checks() {
+    let mut page = format!("# What doctor checks\n\n{MADE}");
+    take(
+        &mut page,
+        "`agent-fleet doctor` looks at everything that work depends on and says, for each check, `ok`, `warn` or `fail`,\n\
+         what it saw, how old that is, and a command that can be typed. It is offline: it reads local files and `/proc`,\n\
+         starts no provider process and asks no server.\n\n\
+         It is a report and no refusal: it exits 0 whatever it finds. `healthy` is false when a check of the machine or of\n\
+         an enabled profile failed. Shell scripts ask `agent-fleet doctor --format json | jq -e .healthy`.\n\n\
+         `--fix` mends only what is safe and ours, says what it did, and checks again: it removes an empty refresh lock\n\
+         that is older than a minute while nobody lives in the home; makes our own entries good in homes without a live\n\
+         lease or session, as `profile provision` does (which asks Codex about hooks in a throw-away home); ends\n\
+         reservations whose time has passed; makes `share/bin/agent-fleet` lead to this program; and removes temporary\n\
+         files of killed commands from our own directories. It never touches a\n\
+         login, a process, or a lease whose process may live.\n",
+    );
+    let mut table = |heading: &str, checks: &[Told]| {
+        take(
+            &mut page,
+            format_args!("## {heading}\n\n| check | looks at | what helps |\n|---|---|---|"),
+        );
+        for (id, looks_at, cure) in checks {
+            take(&mut page, format_args!("| `{id}` | {looks_at} | {cure} |"));
+        }
+        take(&mut page, "");
+    };
+    table("The machine, and each provider", &machine_checks());
+    table("Each profile", &profile_checks());
+    check("docs/doctor.md", &format!("{}\n", page.trim_end()));
 }
 
 /// One heading for each command that does something, depth first.

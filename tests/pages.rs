@@ -166,6 +166,7 @@ fn leases_are_a_table_with_a_total_and_below_it_who_waits() {
             waiting("stopped", Some("claude-2"), false),
         ],
         damaged: Vec::new(),
+        unleased: Vec::new(),
     };
     assert_eq!(
         page(&answer),
@@ -187,7 +188,8 @@ TURN  WAITING TASK  POOL  ONLY  PROCESS  SINCE
         page(&LeaseList {
             leases: Vec::new(),
             waiting: Vec::new(),
-            damaged: Vec::new()
+            damaged: Vec::new(),
+            unleased: Vec::new(),
         }),
         "no leases\n"
     );

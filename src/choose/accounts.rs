@@ -56,6 +56,16 @@ impl Accounts {
         deadline: &Deadline,
     ) -> Result<Self> {
         let snapshot = fold::load(context, kind, deadline)?;
+        Self::of_snapshot(context, registry, kind, snapshot)
+    }
+
+    /// Looks at the anchors beside a snapshot that was loaded already.
+    pub(super) fn of_snapshot(
+        context: &Context,
+        registry: &Registry,
+        kind: ProviderKind,
+        snapshot: Snapshot,
+    ) -> Result<Self> {
         let standing = anchor::look(context, registry.provider(kind)?, &snapshot)?;
         let accounts: Vec<_> = registry
             .of(kind)
@@ -82,6 +92,17 @@ impl Accounts {
                 usage: false,
             },
         ))
+    }
+
+    /// The snapshot that was looked at.
+    pub(super) fn snapshot(&self) -> &Snapshot {
+        &self.snapshot
+    }
+
+    /// With whom a profile shares its account.
+    pub(super) fn conflict(&self, registry: &Registry, profile: &Profile) -> Option<Error> {
+        let overlap = self.overlaps.get(profile.id.as_str())?;
+        Some(conflict(registry, profile, overlap))
     }
 
     /// What is known of one profile.

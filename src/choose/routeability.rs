@@ -11,9 +11,11 @@ use crate::contract::profile::Routeability;
 use crate::env::Context;
 use crate::error::{Class, Code, Error, Result, code};
 use crate::home;
+use crate::id::ProviderKind;
 use crate::quota::headroom::Status;
 use crate::registry::schema::{Profile, Registry};
 use crate::snapshot::profile::ProfileState;
+use crate::snapshot::provider::Snapshot;
 
 /// What is known of a profile, and what would become of it.
 #[derive(Debug)]
@@ -24,8 +26,41 @@ pub struct Report {
     pub routeability: Routeability,
     /// Why the home cannot take workers, when it cannot.
     pub provision_problem: Option<String>,
+    /// With whom it shares its account, when it does.
+    pub conflict: Option<Error>,
     /// The refusal, when it would be refused.
     refusal: Option<(Code, Option<Error>)>,
+}
+
+/// One provider's accounts, looked at once for the reports on all of its profiles.
+#[derive(Debug)]
+pub struct Look(Accounts);
+
+impl Look {
+    /// Folds new evidence and looks: local files only, no network.
+    pub fn take(
+        context: &Context,
+        registry: &Registry,
+        kind: ProviderKind,
+        deadline: &Deadline,
+    ) -> Result<Self> {
+        Accounts::look(context, registry, kind, deadline).map(Self)
+    }
+
+    /// Looks at what a snapshot knows that was loaded already.
+    pub fn of_snapshot(
+        context: &Context,
+        registry: &Registry,
+        kind: ProviderKind,
+        snapshot: Snapshot,
+    ) -> Result<Self> {
+        Accounts::of_snapshot(context, registry, kind, snapshot).map(Self)
+    }
+
+    /// The snapshot that was looked at.
+    pub fn snapshot(&self) -> &Snapshot {
+        self.0.snapshot()
+    }
 }
 
 /// Looks at one profile: local files only, no network.
@@ -35,8 +70,19 @@ pub fn report(
     profile: &Profile,
     deadline: &Deadline,
 ) -> Result<Report> {
+    let look = Look::take(context, registry, profile.provider, deadline)?;
+    report_on(context, registry, profile, &look)
+}
+
+/// The same for a profile of a provider that was looked at already.
+pub fn report_on(
+    context: &Context,
+    registry: &Registry,
+    profile: &Profile,
+    look: &Look,
+) -> Result<Report> {
     let now = context.clock.now();
-    let accounts = Accounts::look(context, registry, profile.provider, deadline)?;
+    let accounts = &look.0;
     let known = accounts.of(context, registry, profile, now);
     let asked = Asked {
         pool: profile
@@ -106,6 +152,7 @@ pub fn report(
         state: known.state,
         routeability,
         provision_problem,
+        conflict: accounts.conflict(registry, profile),
         refusal,
     })
 }
@@ -118,10 +165,16 @@ fn renewable(known: &Known, now: Timestamp) -> Option<f64> {
 }
 
 impl Report {
-    /// The refusal as an error, unless only waiting is needed.
-    pub fn obstacle(&self, profile: &Profile) -> Option<Error> {
+    /// The refusal as an error.
+    pub fn refusal(&self, profile: &Profile) -> Option<Error> {
         let (code, said) = self.refusal.as_ref()?;
         let (sentence, cure) = told(&profile.id, *code, said.as_ref(), "");
-        (code.class != Class::Capacity).then(|| Error::new(*code, sentence).hint(cure))
+        Some(Error::new(*code, sentence).hint(cure))
+    }
+
+    /// The refusal as an error, unless only waiting is needed.
+    pub fn obstacle(&self, profile: &Profile) -> Option<Error> {
+        self.refusal(profile)
+            .filter(|error| error.code.class != Class::Capacity)
     }
 }

@@ -11,6 +11,7 @@ mod completions;
 mod config;
 mod contract;
 mod demo;
+mod doctor;
 mod format;
 mod hook;
 mod init;
@@ -26,6 +27,7 @@ mod quota;
 mod screen;
 mod scripted_agent;
 mod session;
+mod status;
 mod statusline;
 mod usage;
 mod version;
@@ -143,6 +145,10 @@ enum Command {
     Project(project::ProjectArguments),
     /// Manage the profiles: one account each, with its own home
     Profile(profile::ProfileArguments),
+    /// Who is free, who is blocked until when, what runs, and what to type next
+    Status(status::StatusArguments),
+    /// Check everything, say what is wrong and what to type; offline
+    Doctor(doctor::DoctorArguments),
     /// Start a worker here, for a person at a terminal
     Run(launch::RunArguments),
     /// Lease one profile and become the provider's CLI on it
@@ -292,6 +298,7 @@ fn dispatch(world: &World, app: &App, command: Command) -> Result<Outcome> {
         Command::Config(arguments) => config::run(app, &arguments),
         Command::Contract(arguments) => contract::run(app, &arguments),
         Command::Demo(arguments) => demo::run(app, &arguments),
+        Command::Doctor(arguments) => doctor::run(app, &arguments),
         Command::Exec(arguments) => launch::exec(app, arguments),
         Command::Init(arguments) => init::run(app, &arguments),
         Command::Lease(arguments) => lease::run(app, arguments),
@@ -306,6 +313,7 @@ fn dispatch(world: &World, app: &App, command: Command) -> Result<Outcome> {
         Command::Quota(arguments) => quota::run(app, &arguments),
         Command::Hook(arguments) => Ok(hook::run(world, arguments)),
         Command::Session(command) => session::run(app, command),
+        Command::Status(arguments) => status::run(app, &arguments),
         Command::Statusline(arguments) => Ok(statusline::run(world, &arguments)),
         Command::Version(arguments) => version::run(app, arguments),
         Command::Which(arguments) => which::run(app, &arguments),

@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::unleased::Unleased;
 use crate::id::{PoolId, ProfileId, ProviderKind, Task};
 
 /// Whether the holder of a lease lives.
@@ -109,6 +110,9 @@ pub struct LeaseList {
     /// Records that cannot be read; each keeps its slot until it is settled.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub damaged: Vec<DamagedLease>,
+    /// Provider processes in the profiles' homes that no lease accounts for; unknown without a registry.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub unleased: Vec<Unleased>,
 }
 
 /// A lease record whose checksum fails.

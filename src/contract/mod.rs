@@ -2,6 +2,7 @@
 //!
 //! Adding a field keeps [`VERSION`]; renaming or removing one raises it.
 
+pub mod doctor;
 pub mod document;
 pub mod failure;
 pub mod identity;
@@ -15,6 +16,8 @@ pub mod registry;
 pub mod schema;
 pub mod selection;
 pub mod session;
+pub mod status;
+pub mod unleased;
 pub mod watch;
 pub mod worker;
 

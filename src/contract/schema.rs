@@ -4,6 +4,7 @@ use schemars::generate::{SchemaGenerator, SchemaSettings};
 use schemars::{JsonSchema, Schema};
 use serde_json::{Map, Value, json};
 
+use super::doctor::Doctor;
 use super::document::{Contract, Version};
 use super::failure::Failure;
 use super::identity::VerificationList;
@@ -19,6 +20,7 @@ use super::quota::QuotaList;
 use super::registry::{Initialised, PoolList, ProjectList, Setting, SettingList};
 use super::selection::Selection;
 use super::session::{Session, SessionList, SessionRemoved};
+use super::status::Status;
 use super::watch::Change;
 use super::worker::Which;
 
@@ -35,6 +37,7 @@ const ANSWERS: &[(&str, Define)] = &[
     ("config list", define::<SettingList>),
     ("config set", define::<Setting>),
     ("contract", define::<Contract>),
+    ("doctor", define::<Doctor>),
     ("exec --validate-only", define::<Validated>),
     ("init", define::<Initialised>),
     ("lease acquire", define::<Selection>),
@@ -70,6 +73,8 @@ const ANSWERS: &[(&str, Define)] = &[
     ("session list", define::<SessionList>),
     ("session remove", define::<SessionRemoved>),
     ("session status", define::<Session>),
+    ("status", define::<Status>),
+    ("status --watch, later lines", define::<Change>),
     ("version", define::<Version>),
     ("which", define::<Which>),
 ];

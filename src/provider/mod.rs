@@ -12,6 +12,7 @@ pub mod codex;
 pub mod environment;
 pub mod home;
 pub(crate) mod http;
+pub mod inhabitant;
 pub mod overrides;
 pub mod scripted;
 #[cfg(test)]
@@ -34,6 +35,7 @@ use crate::quota::limit::Ending;
 use crate::quota::window::{Spend, Window};
 use crate::registry::schema::{Profile, ProviderSettings, Registry};
 use crate::secret::Secret;
+use inhabitant::{Host, Inhabitants};
 use overrides::Override;
 
 /// What a provider's credential file says, read without trusting it.
@@ -365,4 +367,15 @@ pub trait Provider: Sync + std::fmt::Debug {
     /// errors. What a worker says or a tool prints is never one. `local` is the zone in which the CLI writes
     /// times for people.
     fn ending(&self, tail: &Tail, local: &TimeZone) -> Ending;
+
+    /// The provider's own processes that live in this home, leased or not.
+    fn inhabitants(&self, home: &Utf8Path, host: &Host) -> Inhabitants;
+
+    /// What a person types to end the daemons among them without harm to the login. `binary` is the
+    /// provider's program.
+    fn stop_command(&self, home: &Utf8Path, binary: &str, inhabitants: &Inhabitants) -> String;
+
+    /// Directories by which the provider's CLI keeps two processes from refreshing one login at once, with the
+    /// age in seconds from which it takes one over itself.
+    fn refresh_locks(&self, home: &Utf8Path) -> Vec<(Utf8PathBuf, u64)>;
 }

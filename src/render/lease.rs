@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 
 use super::page::{Page, Role, nothing, paint};
-use super::{Human, words};
+use super::{Human, status, words};
 use crate::contract::lease::{
     DamagedLease, Lease, LeaseList, LeaseReleased, State, Verdict, Waiting,
 };
@@ -33,7 +33,11 @@ impl Human for Lease {
 impl Human for LeaseList {
     fn page(&self, now: Timestamp) -> Page {
         let page = waiting(table(&self.leases, now), &self.waiting, now);
-        damaged(page, &self.damaged)
+        let page = damaged(page, &self.damaged);
+        if self.unleased.is_empty() {
+            return page;
+        }
+        page.gap().below(&status::unleased(&self.unleased, now))
     }
 }
 
@@ -51,7 +55,7 @@ impl Human for LeaseReleased {
 }
 
 /// Who waits, below the leases; nothing where nobody does.
-fn waiting(page: Page, waiting: &[Waiting], now: Timestamp) -> Page {
+pub(super) fn waiting(page: Page, waiting: &[Waiting], now: Timestamp) -> Page {
     if waiting.is_empty() {
         return page;
     }
@@ -79,7 +83,7 @@ fn waiting(page: Page, waiting: &[Waiting], now: Timestamp) -> Page {
     page.gap().table(&columns, rows, "")
 }
 
-fn damaged(mut page: Page, records: &[DamagedLease]) -> Page {
+pub(super) fn damaged(mut page: Page, records: &[DamagedLease]) -> Page {
     for record in records {
         let whose = match (&record.task, &record.profile) {
             (Some(task), _) => format!(" of task {}", words::plain(task)),
@@ -95,7 +99,7 @@ fn damaged(mut page: Page, records: &[DamagedLease]) -> Page {
     page
 }
 
-fn table(leases: &[Lease], now: Timestamp) -> Page {
+pub(super) fn table(leases: &[Lease], now: Timestamp) -> Page {
     let rows = leases
         .iter()
         .map(|lease| {

@@ -3,6 +3,7 @@
 //! Pages of the contract's types live here, one file per noun; a command with a small answer of its own
 //! keeps its page beside it. Nothing in here decides anything.
 
+mod doctor;
 mod document;
 mod identity;
 mod launch;
@@ -15,6 +16,7 @@ mod quota;
 mod registry;
 mod selection;
 mod session;
+mod status;
 pub mod words;
 mod worker;
 

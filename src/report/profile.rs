@@ -1,6 +1,8 @@
 //! Everything about one profile, for `profile status`.
 
-use crate::choose::routeability;
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::choose::routeability::{self, Look};
 use crate::clock::Deadline;
 use crate::contract::profile::{Note, Overage, Profile as Shown, ProfileStatus};
 use crate::env::Context;
@@ -10,7 +12,6 @@ use crate::lease::{LeaseStore, Occupancy};
 use crate::provider::{LoginKind, overrides};
 use crate::quota::report::row;
 use crate::registry::schema::{Profile, Registry};
-use crate::snapshot::fold;
 use crate::snapshot::profile::ProfileState;
 
 /// The status of some profiles, in their order.
@@ -22,9 +23,22 @@ pub fn statuses(
     deadline: &Deadline,
 ) -> Result<Vec<ProfileStatus>> {
     let occupancy = store.occupancy()?;
+    let kinds: BTreeSet<_> = profiles.iter().map(|profile| profile.provider).collect();
+    let mut looks = BTreeMap::new();
+    for kind in kinds {
+        looks.insert(kind, Look::take(context, registry, kind, deadline)?);
+    }
     profiles
         .iter()
-        .map(|profile| status(context, registry, profile, &occupancy, deadline))
+        .map(|profile| {
+            status(
+                context,
+                registry,
+                profile,
+                &occupancy,
+                &looks[&profile.provider],
+            )
+        })
         .collect()
 }
 
@@ -33,10 +47,9 @@ fn status(
     registry: &Registry,
     profile: &Profile,
     occupancy: &Occupancy,
-    deadline: &Deadline,
+    look: &Look,
 ) -> Result<ProfileStatus> {
-    let report = routeability::report(context, registry, profile, deadline)?;
-    let snapshot = fold::load(context, profile.provider, deadline)?;
+    let report = routeability::report_on(context, registry, profile, look)?;
     let state = &report.state;
     Ok(ProfileStatus {
         profile: Shown::from(profile),
@@ -51,7 +64,7 @@ fn status(
         }),
         provisioned: report.provision_problem.is_none(),
         provision_reason: report.provision_problem,
-        quota: row(context, registry, profile, &snapshot)?,
+        quota: row(context, registry, profile, look.snapshot())?,
         overage: Overage {
             enabled: state
                 .reading

@@ -110,6 +110,11 @@ pub fn path(context: &Context, profile: &str) -> Utf8PathBuf {
     folder(context).join(format!("{profile}.json"))
 }
 
+/// Whether a profile's file can be read now, if there is one: an edit in place is noticed here at once.
+pub fn inspect(context: &Context, profile: &ProfileId) -> Result<(), Damage> {
+    read(&path(context, profile.as_str()), profile.as_str()).map(drop)
+}
+
 /// Reads a profile's file; `None` when there is none.
 pub(super) fn read(path: &Utf8Path, profile: &str) -> Result<Option<Record>, Damage> {
     let unreadable = |reason: String| Damage::Unreadable {

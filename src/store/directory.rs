@@ -27,3 +27,15 @@ pub fn remove_file(path: impl AsRef<Path>) -> Result<()> {
         _ => Ok(()),
     }
 }
+
+/// Removes a directory that is empty; anything else is refused and left as it is.
+pub fn remove_empty(path: impl AsRef<Path>) -> Result<()> {
+    let path = path.as_ref();
+    fs::remove_dir(path).map_err(|error| Error::io("remove", path, &error))
+}
+
+/// Removes a directory of our own with everything in it; links in it are removed, not followed.
+pub fn remove_all(path: impl AsRef<Path>) -> Result<()> {
+    let path = path.as_ref();
+    fs::remove_dir_all(path).map_err(|error| Error::io("remove", path, &error))
+}

@@ -106,26 +106,38 @@ pub fn sync_directory(path: &Path) -> Result<()> {
         .map_err(|error| Error::io("sync the directory", path, &error))
 }
 
-/// Removes temporary files in `directory` that are older than an hour: their writers are gone.
+/// Removes what [`litter`] finds in `directory`.
 pub fn sweep(directory: &Path, clock: &crate::clock::Clock) {
-    let Ok(entries) = fs::read_dir(directory) else {
-        return;
-    };
-    let hour_ago = clock.now().as_second() - 3600;
-    for entry in entries.flatten() {
-        let ours = entry
-            .file_name()
-            .to_str()
-            .is_some_and(|name| name.starts_with(TEMPORARY_PREFIX));
-        let old = entry.metadata().is_ok_and(|metadata| {
-            use std::os::unix::fs::MetadataExt as _;
-            metadata.is_file() && metadata.mtime() < hour_ago
-        });
-        if ours && old {
-            // Someone else may have swept it first.
-            drop(fs::remove_file(entry.path()));
-        }
+    for (path, _) in litter(directory, clock) {
+        // Someone else may have swept it first.
+        drop(fs::remove_file(path));
     }
+}
+
+/// Temporary files in `directory` that are older than an hour, so that their writers are gone, each with its
+/// age in seconds; sorted.
+pub fn litter(directory: &Path, clock: &crate::clock::Clock) -> Vec<(std::path::PathBuf, u64)> {
+    use std::os::unix::fs::MetadataExt as _;
+    const HOUR: u64 = 3600;
+    let Ok(entries) = fs::read_dir(directory) else {
+        return Vec::new();
+    };
+    let now = clock.now().as_second();
+    let mut found: Vec<_> = entries
+        .flatten()
+        .filter(|entry| {
+            let name = entry.file_name();
+            name.to_str()
+                .is_some_and(|name| name.starts_with(TEMPORARY_PREFIX))
+        })
+        .filter_map(|entry| {
+            let metadata = entry.metadata().ok().filter(fs::Metadata::is_file)?;
+            let age = u64::try_from(now - metadata.mtime()).unwrap_or(0);
+            (age > HOUR).then(|| (entry.path(), age))
+        })
+        .collect();
+    found.sort_unstable();
+    found
 }
 
 #[cfg(test)]

@@ -42,7 +42,7 @@ impl From<&Metadata> for Identity {
 pub fn untrusted_kind(file: &std::fs::File) -> Option<&'static str> {
     #[cfg(feature = "test-fakes")]
     if let Some(kind) = pretended() {
-        return Some(kind);
+        return (kind != OVERLAY).then_some(kind);
     }
     // The type is a signed word on some machines; its bits are what counts.
     let kind = rustix::fs::fstatfs(file).ok()?.f_type.cast_unsigned() & 0xffff_ffff;
@@ -50,6 +50,46 @@ pub fn untrusted_kind(file: &std::fs::File) -> Option<&'static str> {
         .iter()
         .find(|(magic, _)| *magic == kind)
         .map(|(_, name)| *name)
+}
+
+/// The same by path, and `overlay` where the path is on an overlay: locks hold there, but files that a
+/// process has open may not be the ones that the next process opens. Nothing for a path that is not there.
+#[cfg(target_os = "linux")]
+pub fn kind(path: &std::path::Path) -> Option<&'static str> {
+    #[cfg(feature = "test-fakes")]
+    if let Some(kind) = pretended() {
+        return Some(kind);
+    }
+    let kind = rustix::fs::statfs(path).ok()?.f_type.cast_unsigned() & 0xffff_ffff;
+    let listed = KINDS.iter().find(|(magic, _)| *magic == kind);
+    listed.map(|(_, name)| *name).or(match kind {
+        OVERLAY_MAGIC => Some(OVERLAY),
+        _ => None,
+    })
+}
+
+/// The name of an overlay file system.
+pub const OVERLAY: &str = "overlay";
+
+#[cfg(target_os = "linux")]
+const OVERLAY_MAGIC: u64 = 0x794c_7630;
+
+/// What is left of a file system for a process without privileges.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Space {
+    /// Bytes.
+    pub bytes: u64,
+    /// Files; `None` on a file system that makes room for them as it goes.
+    pub files: Option<u64>,
+}
+
+/// What is left of the file system under a path.
+pub fn space(path: &std::path::Path) -> std::io::Result<Space> {
+    let found = rustix::fs::statvfs(path)?;
+    Ok(Space {
+        bytes: found.f_bavail.saturating_mul(found.f_frsize),
+        files: (found.f_files > 0).then_some(found.f_favail),
+    })
 }
 
 /// Magic numbers of `statfs(2)`.
@@ -73,6 +113,7 @@ fn pretended() -> Option<&'static str> {
     KINDS
         .iter()
         .map(|(_, name)| *name)
+        .chain([OVERLAY])
         .find(|name| *name == wanted)
 }
 
@@ -82,12 +123,27 @@ pub fn untrusted_kind(_: &std::fs::File) -> Option<&'static str> {
     None
 }
 
+/// Not implemented off Linux.
+#[cfg(not(target_os = "linux"))]
+pub fn kind(_: &std::path::Path) -> Option<&'static str> {
+    None
+}
+
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
-    use super::untrusted_kind;
+    use super::{kind, space, untrusted_kind};
 
     #[test]
     fn a_local_directory_is_trusted() {
         assert_eq!(untrusted_kind(&tempfile::tempfile().unwrap()), None);
+    }
+
+    #[test]
+    fn what_is_not_there_has_no_kind_and_no_space() {
+        let nowhere = std::path::Path::new("/proc/no/such/path");
+        assert_eq!(kind(nowhere), None);
+        assert!(space(nowhere).is_err());
+        let here = tempfile::tempdir().unwrap();
+        assert!(space(here.path()).unwrap().bytes > 0);
     }
 }

@@ -8,10 +8,25 @@ use std::os::unix::fs::MetadataExt as _;
 
 /// A process that holds an exclusive or shared `flock` on the file; the first that is listed.
 pub fn holder(file: &Metadata) -> Option<u32> {
-    let text = std::fs::read_to_string("/proc/locks").ok()?;
-    let device = file.dev();
-    let (major, minor) = (rustix::fs::major(device), rustix::fs::minor(device));
-    find(&text, &format!("{major:02x}:{minor:02x}:{}", file.ino()))
+    Held::look().by(file)
+}
+
+/// Who held what at one moment: for questions about many files.
+#[derive(Debug)]
+pub struct Held(String);
+
+impl Held {
+    /// Reads the kernel's list; nobody holds anything where it cannot be read.
+    pub fn look() -> Self {
+        Self(std::fs::read_to_string("/proc/locks").unwrap_or_default())
+    }
+
+    /// A process that held an exclusive or shared `flock` on the file; the first that is listed.
+    pub fn by(&self, file: &Metadata) -> Option<u32> {
+        let device = file.dev();
+        let (major, minor) = (rustix::fs::major(device), rustix::fs::minor(device));
+        find(&self.0, &format!("{major:02x}:{minor:02x}:{}", file.ino()))
+    }
 }
 
 /// Looks for a file in the text of `/proc/locks`. A line that begins with `->` waits for the one above it.

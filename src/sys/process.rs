@@ -98,6 +98,30 @@ pub fn executable(pid: u32) -> Option<PathBuf> {
     ))
 }
 
+/// Processes that we may look into whose environment has this variable with exactly this value, children of
+/// the process that it was made for included. A process that ends meanwhile is left out.
+#[cfg(target_os = "linux")]
+pub fn carrying(variable: &str, value: &str) -> io::Result<Vec<u32>> {
+    let wanted = format!("{variable}={value}").into_bytes();
+    let mut found = Vec::new();
+    for entry in fs::read_dir("/proc")? {
+        let name = entry?.file_name();
+        let Some(pid) = name.to_str().and_then(|name| name.parse().ok()) else {
+            continue;
+        };
+        let carries = |environment: Vec<u8>| {
+            environment
+                .split(|byte| *byte == 0)
+                .any(|variable| variable == wanted)
+        };
+        if fs::read(format!("/proc/{pid}/environ")).is_ok_and(carries) {
+            found.push(pid);
+        }
+    }
+    found.sort_unstable();
+    Ok(found)
+}
+
 /// The kernel's own number of a process, unique while this boot lasts; `None` before Linux 6.9.
 #[cfg(target_os = "linux")]
 pub fn unique(pid: u32) -> Option<u64> {
@@ -212,6 +236,9 @@ mod other {
     pub fn executable(_: u32) -> Option<PathBuf> {
         None
     }
+    pub fn carrying(_: &str, _: &str) -> io::Result<Vec<u32>> {
+        unsupported()
+    }
     pub fn wait_end(_: u32, span: std::time::Duration) -> bool {
         crate::clock::Clock::real().pause(span);
         false
@@ -230,12 +257,13 @@ mod other {
 }
 #[cfg(not(target_os = "linux"))]
 pub use other::{
-    Endings, boot_id, executable, has_ended, pid_namespace, proc_shows_us, status, unique, wait_end,
+    Endings, boot_id, carrying, executable, has_ended, pid_namespace, proc_shows_us, status,
+    unique, wait_end,
 };
 
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
-    use super::{Endings, current, has_ended, parse_stat, status, unique};
+    use super::{Endings, carrying, current, has_ended, parse_stat, status, unique};
     use std::time::Duration;
 
     #[test]
@@ -262,6 +290,25 @@ mod tests {
         assert!(!has_ended(pid, own).unwrap());
         assert!(has_ended(pid, own - 1).unwrap(), "a reused pid");
         assert!(has_ended(u32::MAX >> 1, own).unwrap(), "no such pid");
+    }
+
+    #[test]
+    fn a_process_is_found_by_a_variable_that_it_was_started_with() {
+        let mark = format!("mark-{}", std::process::id());
+        #[expect(clippy::disallowed_methods, reason = "a process to be found")]
+        let mut child = std::process::Command::new("sleep")
+            .arg("60")
+            .env("AGENT_FLEET_TEST_MARK", &mark)
+            .spawn()
+            .unwrap();
+        let found = carrying("AGENT_FLEET_TEST_MARK", &mark);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert_eq!(found.unwrap(), [child.id()]);
+        assert_eq!(
+            carrying("AGENT_FLEET_TEST_MARK", &mark[1..]).unwrap(),
+            [0; 0]
+        );
     }
 
     #[test]

@@ -21,6 +21,7 @@ mod provisioning;
 mod ran;
 mod readers;
 mod sessions;
+mod telling;
 mod terminal;
 mod turns;
 mod wait;

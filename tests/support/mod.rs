@@ -4,6 +4,7 @@ pub(crate) mod again;
 pub(crate) mod fleet;
 pub(crate) mod https;
 pub(crate) mod leases;
+pub(crate) mod living;
 pub(crate) mod online;
 pub(crate) mod page;
 pub(crate) mod ran;

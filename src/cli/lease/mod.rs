@@ -18,6 +18,8 @@ use crate::contract::selection::DecisionReason;
 use crate::error::Result;
 use crate::id::{PoolId, ProfileId, Task};
 use crate::lease::{Force, LeaseStore as _};
+use crate::report::inhabitants;
+use crate::snapshot;
 use crate::worker::conversation;
 
 #[derive(Debug, clap::Args)]
@@ -113,7 +115,7 @@ fn reserve(app: &App, request: &Request) -> Result<Outcome> {
 }
 
 fn acquire(app: &App, arguments: AcquireArguments) -> Result<Outcome> {
-    let registry = crate::snapshot::registry::load(&app.context)?;
+    let registry = snapshot::registry::load(&app.context)?;
     let asked = Asked::explicit(&registry, &arguments.profile, arguments.pool)?;
     let reason = DecisionReason::Explicit;
     reserve(
@@ -128,7 +130,7 @@ fn acquire(app: &App, arguments: AcquireArguments) -> Result<Outcome> {
 }
 
 fn recover(app: &App, arguments: &RecoverArguments) -> Result<Outcome> {
-    let registry = crate::snapshot::registry::load(&app.context)?;
+    let registry = snapshot::registry::load(&app.context)?;
     let store = app.store()?;
     let recorded = conversation::recorded(&app.context, &registry, &arguments.task)?;
     let request = recorded.recovery(&app.context, &store, &arguments.workspace)?;
@@ -141,10 +143,15 @@ fn list(app: &App) -> Result<Outcome> {
 
 fn listing(app: &App) -> Result<LeaseList> {
     let listing = app.store()?.list()?;
+    // Leases are told without a registry too; the homes are known only with one.
+    let unleased = snapshot::registry::load(&app.context)
+        .map(|registry| inhabitants::all(&registry, &listing.leases))
+        .unwrap_or_default();
     Ok(LeaseList {
         leases: listing.leases,
         waiting: queue::list(&app.context)?,
         damaged: listing.damaged,
+        unleased,
     })
 }
 

@@ -27,11 +27,19 @@ impl Watched for LeaseList {
             .damaged
             .iter()
             .map(|record| Row::new("damaged", record.record.to_string(), record, &[]));
+        let unleased = self.unleased.iter().map(|one| {
+            let name = format!("{} {}", one.profile, one.pid);
+            Row::new("unleased", name, one, &[])
+        });
         // A process waits for one slot at a time.
         let waiting = self
             .waiting
             .iter()
             .map(|one| Row::new("waiting", one.pid.to_string(), one, &[]));
-        leases.chain(waiting).chain(damaged).collect()
+        leases
+            .chain(waiting)
+            .chain(damaged)
+            .chain(unleased)
+            .collect()
     }
 }

@@ -8,6 +8,7 @@ pub mod grammar;
 pub mod home;
 pub mod hooks;
 pub(crate) mod identity;
+pub mod inhabitant;
 pub(crate) mod login;
 pub mod options;
 pub mod overlay;
@@ -17,10 +18,11 @@ pub(crate) mod usage;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use camino::Utf8Path;
+use camino::{Utf8Path, Utf8PathBuf};
 use jiff::tz::TimeZone;
 
 use super::http::Client;
+use super::inhabitant::{Host, Inhabitants};
 use super::overrides::Override;
 use super::{
     ArgumentRefused, FetchError, Fetched, HomePlan, Invocation, LaunchFacts, Login, LoginError,
@@ -169,5 +171,17 @@ impl Provider for Claude {
 
     fn ending(&self, tail: &Tail, local: &TimeZone) -> Ending {
         ending::of(tail, local)
+    }
+
+    fn inhabitants(&self, home: &Utf8Path, host: &Host) -> Inhabitants {
+        inhabitant::find(home, host)
+    }
+
+    fn stop_command(&self, home: &Utf8Path, binary: &str, _: &Inhabitants) -> String {
+        inhabitant::stop(home, binary)
+    }
+
+    fn refresh_locks(&self, home: &Utf8Path) -> Vec<(Utf8PathBuf, u64)> {
+        inhabitant::locks(home)
     }
 }

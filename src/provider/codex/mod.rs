@@ -7,6 +7,7 @@ pub mod environment;
 pub mod grammar;
 pub mod home;
 pub mod hooks;
+pub mod inhabitant;
 pub(crate) mod login;
 pub mod options;
 pub mod overrides;
@@ -16,10 +17,11 @@ pub mod usage;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use camino::Utf8Path;
+use camino::{Utf8Path, Utf8PathBuf};
 use jiff::tz::TimeZone;
 
 use super::http::Client;
+use super::inhabitant::{Host, Inhabitants};
 use super::overrides::Override;
 use super::{
     ArgumentRefused, FetchError, Fetched, HomePlan, Invocation, LaunchFacts, Login, LoginError,
@@ -162,5 +164,18 @@ impl Provider for Codex {
 
     fn ending(&self, tail: &Tail, local: &TimeZone) -> Ending {
         ending::of(tail, local)
+    }
+
+    fn inhabitants(&self, home: &Utf8Path, host: &Host) -> Inhabitants {
+        inhabitant::find(home, host)
+    }
+
+    fn stop_command(&self, home: &Utf8Path, binary: &str, inhabitants: &Inhabitants) -> String {
+        inhabitant::stop(home, binary, inhabitants)
+    }
+
+    /// None: Codex locks files, and the kernel lets go of those when their holder ends.
+    fn refresh_locks(&self, _: &Utf8Path) -> Vec<(Utf8PathBuf, u64)> {
+        Vec::new()
     }
 }

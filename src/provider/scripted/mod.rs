@@ -20,10 +20,11 @@ mod server;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use camino::Utf8Path;
+use camino::{Utf8Path, Utf8PathBuf};
 use jiff::tz::TimeZone;
 
 use self::server::Server;
+use super::inhabitant::{Host, Inhabitants};
 use super::overrides::Override;
 use super::{
     ArgumentRefused, FetchError, Fetched, HomePlan, Invocation, LaunchFacts, Login, LoginError,
@@ -156,5 +157,18 @@ impl Provider for Scripted {
 
     fn ending(&self, tail: &Tail, _: &TimeZone) -> Ending {
         ending::of(tail)
+    }
+
+    /// None: the scripted agent is always leased and starts nothing that outlives it.
+    fn inhabitants(&self, _: &Utf8Path, _: &Host) -> Inhabitants {
+        Inhabitants::default()
+    }
+
+    fn stop_command(&self, _: &Utf8Path, _: &str, _: &Inhabitants) -> String {
+        "agent-fleet lease list".to_owned()
+    }
+
+    fn refresh_locks(&self, _: &Utf8Path) -> Vec<(Utf8PathBuf, u64)> {
+        Vec::new()
     }
 }
