@@ -29,6 +29,7 @@
 //! | [`snapshot`] | what choosing reads, compiled into few small files |
 //! | [`store`] | durability: locks, whole-file replacement, appends |
 //! | [`sys`] | what the operating system does for us; the only `unsafe` code |
+//! | [`transaction`] | changes of a login that are whole or taken back, whatever ends the program |
 //! | [`worker`] | starting a provider's CLI on a lease, and continuing its session |
 //!
 //! # Files
@@ -54,6 +55,7 @@
 //! | `state/evidence/<profile>.windows` | [`worker::statusline`] |
 //! | `state/readers/<profile>/` | [`quota`] |
 //! | `state/starts/<profile>.json` | [`worker::gate`] |
+//! | `state/transactions/` | [`transaction`] |
 //! | `state/locks/` | [`store::lock`] |
 //!
 //! [`env`]: mod@env

@@ -19,6 +19,7 @@
 //! profile that has live leases. A file system without exchange (`renameat2`) is refused.
 
 mod begin;
+pub mod beside;
 pub mod journal;
 pub mod pending;
 pub mod promote;

@@ -221,8 +221,8 @@ fn what_is_set_aside_fences_no_one_and_lies_there_still() {
     assert_eq!(settle(&ground.context, Codex, &guard).unwrap(), []);
     assert_eq!(fs::read(&aside).unwrap(), b"torn");
     assert_eq!(ground.beside(), before);
-    let aside = super::set_aside(&ground.context).unwrap();
-    assert_eq!(aside, [pending.id.as_str()]);
+    let kept = super::aside(&ground.context).unwrap().remove(0);
+    assert_eq!((kept.id, kept.path), (pending.id, aside));
 }
 
 #[test]
