@@ -44,5 +44,6 @@ mod scripted_world;
 mod start_gate;
 mod storm;
 mod support;
+mod transactions;
 mod typed;
 mod waiting;

@@ -28,6 +28,8 @@ pub mod recover;
 pub use begin::{Promotion, begin};
 
 #[cfg(test)]
+mod disk_tests;
+#[cfg(test)]
 mod model;
 #[cfg(test)]
 mod model_tests;

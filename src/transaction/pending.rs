@@ -256,4 +256,4 @@ impl Pending {
 
 #[cfg(test)]
 #[path = "pending_tests.rs"]
-mod tests;
+pub(super) mod tests;
