@@ -45,5 +45,6 @@ mod start_gate;
 mod storm;
 mod support;
 mod transactions;
+mod transactions_disk;
 mod typed;
 mod waiting;

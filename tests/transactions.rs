@@ -12,15 +12,15 @@ use crate::support::sandbox::{Ran, Sandbox};
 use crate::support::world::{Account, POOL, World};
 
 /// A world with a profile `one`, and a second login of its account that waits in a file.
-struct Change {
-    world: World,
-    credential: PathBuf,
-    new: PathBuf,
+pub(crate) struct Change {
+    pub(crate) world: World,
+    pub(crate) credential: PathBuf,
+    pub(crate) new: PathBuf,
     old: Vec<u8>,
 }
 
 impl Change {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let account = Account::new("one");
         let world = World::new(std::slice::from_ref(&account));
         let elsewhere = world.sandbox.path("elsewhere");
@@ -52,7 +52,7 @@ impl Change {
     }
 
     /// Leaves the new login in force with its record open.
-    fn cut(&self) -> String {
+    pub(crate) fn cut(&self) -> String {
         let points = points(|trace| self.promote(&[], &[trace]).status == 0);
         // The promotion was whole: the old login is put back for the one that is not.
         self.put_back();

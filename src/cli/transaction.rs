@@ -93,9 +93,11 @@ fn refusal(
         .iter()
         .map(|(id, error)| (id.clone(), error.message.clone().into()))
         .collect();
-    let code = match failed.iter().all(|(_, error)| error.code == first.code) {
-        true => first.code,
-        false => code::TRANSACTION_PENDING,
+    let same = failed.iter().all(|(_, error)| error.code == first.code);
+    let code = if same {
+        first.code
+    } else {
+        code::TRANSACTION_PENDING
     };
     Error { code, ..first }
         .detail("recovered", done)

@@ -10,6 +10,7 @@ use super::super::{Promotion, begin};
 use super::{Damage, fence, folder, list, of, settle};
 use crate::env::{Context, Variables, World};
 use crate::error::{Error, code};
+use crate::id::ProfileId;
 use crate::id::ProviderKind::{self, Claude, Codex};
 use crate::store::files::{Disk, Files};
 use crate::store::lock::{Guard, Locks, Mode, Name};
@@ -151,7 +152,7 @@ fn who_comes_next_takes_back_what_was_cut_short() {
     };
     assert_eq!(told.details["transaction"], pending.id.as_str());
     assert_eq!(
-        pending.profile.as_ref().map(|id| id.as_str()),
+        pending.profile.as_ref().map(ProfileId::as_str),
         Some("codex-1.b")
     );
     // No other provider is concerned, and nobody recovers what is under way.
