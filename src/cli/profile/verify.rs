@@ -1,18 +1,48 @@
 //! `agent-fleet profile verify`.
 
+use std::time::Duration;
+
 use super::{App, OneOrAll, Outcome};
 use crate::clock::ROUTINE;
 use crate::contract::identity::VerificationList;
 use crate::error::{Error, Result};
 use crate::identity::verify::verify;
 use crate::snapshot;
+use crate::worker::probe;
 
-pub(super) fn run(app: &App, which: &OneOrAll) -> Result<Outcome> {
+#[derive(Debug, clap::Args)]
+pub(super) struct VerifyArguments {
+    #[command(flatten)]
+    which: OneOrAll,
+    /// Let the provider's own CLI refresh a login that cannot be asked about because its token has expired;
+    /// refused while the profile has a live lease
+    #[arg(long)]
+    probe: bool,
+    /// How long the CLI is waited for; it is never killed
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        requires = "probe",
+        default_value_t = 60,
+        value_parser = clap::value_parser!(u64).range(1..=600)
+    )]
+    patience: u64,
+}
+
+pub(super) fn run(app: &App, arguments: &VerifyArguments) -> Result<Outcome> {
     let context = &app.context;
     let registry = snapshot::registry::load(context)?;
-    let profiles = which.of(&registry)?;
-    let deadline = context.clock.deadline(ROUTINE);
-    let verdicts = verify(context, &registry, &profiles, &deadline)?;
+    let profiles = arguments.which.of(&registry)?;
+    let verdicts = if arguments.probe {
+        let patience = Duration::from_secs(arguments.patience);
+        let store = app.store()?;
+        probe::verify(context, &registry, &store, &profiles, patience, &|line| {
+            app.note(line);
+        })?
+    } else {
+        let deadline = context.clock.deadline(ROUTINE);
+        verify(context, &registry, &profiles, &deadline)?
+    };
     let refusal = verdicts.iter().find_map(|verdict| verdict.refusal.clone());
     let list = VerificationList {
         verified: verdicts.into_iter().map(|verdict| verdict.row).collect(),
