@@ -112,6 +112,7 @@ pub mod code {
         AUTH_OVERRIDE "auth_override" Identity "something would replace the profile's login";
         MAINTENANCE_BUSY "maintenance_busy" Busy "another command changes the provider's profiles";
         LEASE_ACTIVE "lease_active" Busy "a live lease is in the way";
+        TRANSACTION_PENDING "transaction_pending" Busy "a change of a login was cut short and could not be taken back";
         TASK_OWNED "task_owned" Busy "a live worker owns the task";
         LOCK_TIMEOUT "lock_timeout" Busy "a lock was not free in time";
         PROBE_SLOW "probe_slow" Busy "the provider's CLI is still refreshing a login";

@@ -28,10 +28,33 @@ impl Digest {
     }
 }
 
+/// Version of an entry's format.
+const VERSION: u64 = 1;
+
+/// An entry as it is written.
+#[derive(Debug, Serialize, Deserialize)]
+struct Written<E> {
+    version: u64,
+    #[serde(flatten)]
+    entry: E,
+}
+
+/// What a file turned out to be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Parsed {
+    /// An entry.
+    Whole(Entry),
+    /// Whole, but of a later version of this program.
+    Newer,
+    /// No entry: its seal does not hold, or something is missing.
+    Broken,
+}
+
 /// A promotion as the journal knows it. Never holds a credential, only digests.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entry {
-    /// Its name: letters, digits and `-`.
+    /// Its name: `<provider>-<profile>-<time>-<process>`. An entry that cannot be read still says whom it
+    /// concerns.
     pub id: String,
     /// Whose home.
     pub profile: ProfileId,
@@ -78,7 +101,11 @@ impl Entry {
 
     /// Writes the entry: once it has its name, it is whole and in force for good.
     pub(super) fn write(&self, files: &dyn Files, journals: &Utf8Path) -> io::Result<()> {
-        let text = serde_json::to_string(self).map_err(io::Error::other)?;
+        let written = Written {
+            version: VERSION,
+            entry: self,
+        };
+        let text = serde_json::to_string(&written).map_err(io::Error::other)?;
         let temporary = journals.join(format!("{TEMPORARY_PREFIX}{}", self.id));
         files.create(&temporary, (seal::line(&text) + "\n").as_bytes())?;
         let named = files
@@ -100,9 +127,19 @@ impl Entry {
         files.sync_directory(journals)
     }
 
-    /// Reads an entry back; `None` when its seal is broken or it is not an entry.
-    pub fn parse(bytes: &[u8]) -> Option<Self> {
-        let text = std::str::from_utf8(bytes).ok()?;
-        serde_json::from_str(seal::open(text.strip_suffix('\n')?)?).ok()
+    /// Reads an entry back.
+    pub fn parse(bytes: &[u8]) -> Parsed {
+        let line = std::str::from_utf8(bytes).ok();
+        let Some(text) = line.and_then(|line| seal::open(line.strip_suffix('\n')?)) else {
+            return Parsed::Broken;
+        };
+        match serde_json::from_str::<Written<serde_json::Value>>(text) {
+            Ok(written) if written.version > VERSION => Parsed::Newer,
+            Ok(written) => match Self::deserialize(written.entry) {
+                Ok(entry) if written.version == VERSION => Parsed::Whole(entry),
+                Ok(_) | Err(_) => Parsed::Broken,
+            },
+            Err(_) => Parsed::Broken,
+        }
     }
 }

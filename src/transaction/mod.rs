@@ -18,9 +18,13 @@
 //! unchanged, in the microseconds before it is removed, writes to no one. That is why a promotion refuses a
 //! profile that has live leases. A file system without exchange (`renameat2`) is refused.
 
+mod begin;
 pub mod journal;
+pub mod pending;
 pub mod promote;
 pub mod recover;
+
+pub use begin::{Promotion, begin};
 
 #[cfg(test)]
 mod model;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use camino::{Utf8Path, Utf8PathBuf};
 
-use super::journal::{Digest, Entry};
+use super::journal::{Digest, Entry, Parsed};
 use super::model::{Broken, Cut, Disk, Fate, Model, NEW, OLD, PROVIDERS, Write};
 use super::promote::{Promoted, promote};
 use super::recover::recover;
@@ -119,7 +119,7 @@ impl Search {
         };
         let pending = disk.read(&self.journal()).map(Entry::parse);
         let model = Model::new(disk.clone(), fate, self.target());
-        if let Some(Some(entry)) = &pending {
+        if let Some(Parsed::Whole(entry)) = &pending {
             let told = recover(&model, Utf8Path::new(JOURNALS), entry);
             if !model.is_dead() && told.is_err() {
                 self.violate(&format!("recovery failed: {told:?}"));

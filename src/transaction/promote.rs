@@ -13,7 +13,8 @@ use crate::store::files::Files;
 pub enum Promoted {
     /// The new credential is in force for good.
     Done {
-        /// A credential that the provider wrote while it was being replaced, kept here.
+        /// A credential that the provider wrote while it was being replaced, or one that could not be removed,
+        /// kept here.
         kept: Option<Utf8PathBuf>,
     },
     /// The credential file is not the one that was to be replaced: nothing was changed.
@@ -77,7 +78,8 @@ pub fn promote(
     }
     entry.close(files, journals)?;
     crash_point!("promote.committed");
-    let kept = clear(files, entry)?;
+    // There is no way back from here: what cannot be removed stays beside, and is listed as litter.
+    let kept = clear(files, entry).unwrap_or_else(|_| Some(entry.staged()));
     Ok(Promoted::Done { kept })
 }
 

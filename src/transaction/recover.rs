@@ -7,11 +7,16 @@ use camino::{Utf8Path, Utf8PathBuf};
 use super::journal::Entry;
 use super::promote::{clear, take_back};
 use crate::crash_point;
+use crate::id::ProfileId;
 use crate::store::files::Files;
 
 /// What was done about a pending promotion.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Recovered {
+    /// The transaction.
+    pub id: String,
+    /// Whose login is the old one again, or the one that the provider's CLI wrote meanwhile.
+    pub profile: ProfileId,
     /// A credential that the provider wrote meanwhile and that is not in force, kept here.
     pub kept: Option<Utf8PathBuf>,
 }
@@ -25,5 +30,10 @@ pub fn recover(files: &dyn Files, journals: &Utf8Path, entry: &Entry) -> io::Res
     let kept = clear(files, entry)?;
     crash_point!("recover.cleared");
     entry.close(files, journals)?;
-    Ok(Recovered { kept })
+    crash_point!("recover.closed");
+    Ok(Recovered {
+        id: entry.id.clone(),
+        profile: entry.profile.clone(),
+        kept,
+    })
 }
