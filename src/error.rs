@@ -115,6 +115,7 @@ pub mod code {
         TRANSACTION_PENDING "transaction_pending" Busy "a change of a login was cut short and could not be taken back";
         TASK_OWNED "task_owned" Busy "a live worker owns the task";
         LOCK_TIMEOUT "lock_timeout" Busy "a lock was not free in time";
+        PROBE_SLOW "probe_slow" Busy "the provider's CLI is still refreshing a login";
         IO "io" System "reading or writing failed";
         DISK_FULL "disk_full" System "no space is left";
         READ_ONLY "read_only" System "the file system is read-only or the file may not be written";

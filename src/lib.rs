@@ -22,6 +22,7 @@
 //! | [`lease`] | who holds which slot: the table, the witness, grants and their end |
 //! | [`provider`] | the services and their CLIs behind one trait |
 //! | [`quota`] | windows, readings, headroom, cooldowns |
+//! | [`reason`] | every reason word: its meaning and its cure |
 //! | [`registry`] | `accounts.toml`: what people configure |
 //! | [`render`] | turns an answer into JSON, TOON or a page for people |
 //! | [`report`] | putting together what people and supervisors ask about |
@@ -73,6 +74,7 @@ pub mod identity;
 pub mod lease;
 pub mod provider;
 pub mod quota;
+pub mod reason;
 pub mod registry;
 pub mod render;
 pub mod report;

@@ -7,6 +7,7 @@
 )]
 
 mod architecture;
+mod cli_choose;
 mod cli_contract;
 mod cli_demo;
 mod cli_doctor;
@@ -26,6 +27,7 @@ mod generated;
 mod guard;
 mod hooks;
 mod http_client;
+mod identity;
 mod launch;
 mod lease_late;
 mod lease_process;

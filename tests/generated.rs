@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use agent_fleet::error::{Class, code};
+use agent_fleet::reason::{self, Group};
 use agent_fleet::report::doctor::{Told, machine_checks, profile_checks};
 use agent_fleet::{cli, contract, env};
 
@@ -53,6 +54,62 @@ fn the_page_of_errors_is_made_from_the_codes() {
         take(&mut page, "");
     }
     check("docs/errors.md", &format!("{}\n", page.trim_end()));
+}
+
+#[test]
+fn the_page_of_reasons_is_made_from_the_words() {
+    let mut page = format!("# Reasons\n\n{MADE}");
+    take(
+        &mut page,
+        "Every word that an answer gives as a reason. `agent-fleet reasons WORD` says the same. What ends it is `fine`\n\
+         (nothing has to), `time` (it passes by itself, or the next command settles it by the way) or `person` (type the\n\
+         command, with the profile for `ID`). New words may be added; none is renamed while the contract's version stays.\n\
+         A profile may also be refused with any other code of [errors.md](errors.md).\n",
+    );
+    for group in Group::EVERY {
+        take(
+            &mut page,
+            format_args!(
+                "## {}\n\n| word | meaning | ends by | what to type |\n|---|---|---|---|",
+                title(group)
+            ),
+        );
+        for reason in reason::ALL.iter().filter(|reason| reason.group == group) {
+            let cure = match reason.cure {
+                "" => String::new(),
+                cure => format!("`{cure}`"),
+            };
+            take(
+                &mut page,
+                format_args!(
+                    "| `{}` | {} | {} | {cure} |",
+                    reason.word,
+                    reason.meaning,
+                    reason.ends.name()
+                ),
+            );
+        }
+        take(&mut page, "");
+    }
+    check("docs/reasons.md", &format!("{}\n", page.trim_end()));
+}
+
+fn title(group: Group) -> &'static str {
+    match group {
+        Group::Decision => "Why this profile (`decision_reason`)",
+        Group::Eligible => "A profile that could take the task (`reason`)",
+        Group::Refused => "A profile that could not (`reason`)",
+        Group::Reading => {
+            "Why a reading is not fresh (`degraded_reason`; `reason`, `status` and `reported_status` of a quota row)"
+        }
+        Group::Limit => "Limits, blocks and quarantine (`reason` of a cooldown)",
+        Group::Proof => "Why an account is not proved (in the sentence of a refusal)",
+        Group::Anchor => {
+            "Why a worker's account cannot be told from your own login (in the sentence of a refusal)"
+        }
+        Group::Login => "What the credential file says (`auth_status`)",
+        Group::Verdict => "Whether a lease's holder lives (`verdict`)",
+    }
 }
 
 #[test]

@@ -325,6 +325,7 @@ fn a_selection_says_who_why_and_why_not_the_others() {
         provider: ProviderKind::Claude,
         workspace: "/home/me/repo".into(),
         decision_reason: DecisionReason::Quota,
+        model: None,
         quota_fresh: true,
         headroom_percent: Some(82.0),
         active_lease_count: 1,
@@ -356,6 +357,7 @@ workspace  /home/me/repo
   PROFILE  REASON  HEADROOM  SCORE  LEASES  READING  AGAIN
 + claude-1  fresh  82%  74.0  1  2 min  -
 - claude-2  cooldown  82%  -  1  2 min  in 2 h 10 min @
+words:  agent-fleet reasons cooldown
 "
     );
 }

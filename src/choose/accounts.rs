@@ -4,21 +4,21 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 
-use super::candidate::{Facts, Identity, Quota};
+use super::candidate::{Facts, Identity};
 use crate::clock::Deadline;
 use crate::env::Context;
 use crate::error::{Error, Result, code};
 use crate::id::ProviderKind;
 use crate::identity::anchor;
-use crate::identity::credential::{self, Seen};
 use crate::identity::proof::{self, Standing};
+use crate::identity::refusal;
 use crate::identity::{
     self,
     conflict::{Conflict, Overlap},
 };
 use crate::provider::Want;
 use crate::quota::headroom::{self, Question, Status, Worth};
-use crate::quota::poll;
+use crate::quota::model::Model;
 use crate::quota::refresh::{Ask, Asker, Target};
 use crate::registry::schema::{Profile, QuotaReader, Registry};
 use crate::snapshot::fold;
@@ -43,8 +43,6 @@ pub(super) struct Known {
     pub(super) obstacle: Option<Error>,
     /// What its reading is worth.
     pub(super) worth: Worth,
-    /// When its account may be asked again, if not now.
-    next_poll: Option<Timestamp>,
 }
 
 impl Accounts {
@@ -105,12 +103,13 @@ impl Accounts {
         Some(conflict(registry, profile, overlap))
     }
 
-    /// What is known of one profile.
+    /// What is known of one profile, for work with this model.
     pub(super) fn of(
         &self,
         context: &Context,
         registry: &Registry,
         profile: &Profile,
+        model: Option<&Model>,
         now: Timestamp,
     ) -> Known {
         let id = profile.id.as_str();
@@ -120,24 +119,28 @@ impl Accounts {
             .get(id)
             .cloned()
             .unwrap_or_else(|| ProfileState::new(&profile.id));
-        if state.auth_broken.is_some() && is_replaced(context, registry, profile, &state) {
-            // What was refused is gone. The login that took its place has only to be proved.
+        let ended = state.login_expires_at.is_some_and(|at| at <= now);
+        if (ended || state.auth_broken.is_some())
+            && let Some(look) = proof::replaced(context, profile, &state)
+        {
+            // The person logged in again: whether that login works is asked when it is wanted, as of any new one.
             state.auth_broken = None;
+            state.login_expires_at = look.login.login_expires_at;
         }
+        let worth = worth(registry, profile, &state, model, now);
         let obstacle = match (self.snapshot.damaged.get(id), self.overlaps.get(id)) {
             (Some(damage), _) => Some(damage.clone().into()),
-            (None, _) if state.auth_broken.is_some() => Some(broken(profile, &state)),
-            (None, _) if state.proof.is_none() => unproven(context, registry, profile, &state),
+            (None, _) if state.auth_broken.is_some() => Some(refusal::broken(profile)),
+            (None, _) if state.proof.is_none() => unproven(context, registry, profile, &state, now),
             (None, Some(overlap)) => Some(conflict(registry, profile, overlap)),
-            (None, None) => state
-                .durable
-                .billing_block
-                .as_ref()
-                .map(|_| unpaid(profile)),
+            (None, None) if state.durable.billing_block.is_some() => Some(unpaid(profile)),
+            // A reading that nobody could renew may be so because nobody could be asked with that login.
+            (None, None) if worth.status != Status::Fresh => {
+                unaskable(context, registry, profile, &state)
+            }
+            (None, None) => None,
         };
-        let worth = headroom::worth(&state, &question(registry, profile, &state, now));
         Known {
-            next_poll: poll::next_at(&state.poll, now),
             state,
             obstacle,
             worth,
@@ -148,17 +151,6 @@ impl Accounts {
 impl Known {
     /// The facts that decide about the profile.
     pub(super) fn facts<'b>(&'b self, profile: &'b Profile, trusted: bool) -> Facts<'b> {
-        let headroom = self.worth.headroom.unwrap_or(0.0);
-        let retry_at = self.next_poll;
-        let quota = match self.worth.status {
-            Status::Fresh => Quota::Fresh { headroom },
-            Status::Presumed => Quota::Presumed {
-                headroom,
-                reason: self.worth.reason.clone().unwrap_or_default(),
-            },
-            Status::Stale => Quota::Stale { retry_at },
-            Status::Unmeasured => Quota::Unmeasured { retry_at },
-        };
         Facts {
             profile,
             state: &self.state,
@@ -166,9 +158,7 @@ impl Known {
                 Some(obstacle) => Identity::Refused(obstacle.code),
                 None => Identity::Proven,
             },
-            quota,
-            resets_at: self.worth.resets_at,
-            reading_age: self.worth.age_seconds,
+            worth: &self.worth,
             trusted,
             rejected: None,
         }
@@ -201,52 +191,42 @@ fn unproven(
     registry: &Registry,
     profile: &Profile,
     state: &ProfileState,
+    now: Timestamp,
 ) -> Option<Error> {
     let settings = match registry.provider(profile.provider) {
         Ok(settings) => settings,
         Err(missing) => return Some(missing.into()),
     };
-    proof::check(context, profile, settings, state)
-        .refusal(profile)
-        .map(Error::from)
+    let standing = proof::check(context, profile, settings, state);
+    // Who only has to be asked is asked when nothing else stands in the way: that is then what is told.
+    if standing == Standing::Renew && is_resting(state, now) {
+        return None;
+    }
+    standing.refusal(profile).map(Error::from)
 }
 
-/// Whether the home holds another login than the one that was proved last, which the server can be asked
-/// about.
-fn is_replaced(
+/// Whether the profile takes no work whoever it is.
+fn is_resting(state: &ProfileState, now: Timestamp) -> bool {
+    let durable = &state.durable;
+    let cooldowns = [&state.cooldown, &durable.cooldown];
+    let cooling = cooldowns.into_iter().flatten();
+    durable.drain.is_some()
+        || durable.billing_block.is_some()
+        || cooling.into_iter().any(|cooldown| cooldown.until > now)
+}
+
+/// Why a proved login cannot be shown to the server any more, where that is so.
+fn unaskable(
     context: &Context,
     registry: &Registry,
     profile: &Profile,
     state: &ProfileState,
-) -> bool {
-    let changed = state.proof.is_some()
-        && registry.provider(profile.provider).is_ok_and(|settings| {
-            proof::check(context, profile, settings, state) == Standing::Renew
-        });
-    changed && !is_refused(context, profile, state)
-}
-
-/// Whether the login that is there now was refused as well when it was asked about: a worker's CLI renews a
-/// login that the server takes no longer, and is refused with the new one.
-fn is_refused(context: &Context, profile: &Profile, state: &ProfileState) -> bool {
-    if state.poll.reason.as_deref() != Some("unauthorized") {
-        return false;
+) -> Option<Error> {
+    let settings = registry.provider(profile.provider).ok()?;
+    match proof::check(context, profile, settings, state) {
+        standing @ Standing::Unproven(_) => standing.refusal(profile).map(Error::from),
+        Standing::Proven(_) | Standing::Renew | Standing::Quarantined(_) => None,
     }
-    match credential::look(profile.provider, &profile.home, None, context.clock) {
-        Seen::Read(look) => state.poll.digest.as_ref() == Some(&look.login.digest),
-        Seen::Missing | Seen::Linked | Seen::Unreadable | Seen::Unparsable | Seen::Unchanged => {
-            false
-        }
-    }
-}
-
-/// A login that the server refused. One that was never proved may have been replaced since: asking tells.
-fn broken(profile: &Profile, state: &ProfileState) -> Error {
-    let error = proof::broken(profile);
-    if state.proof.is_some() {
-        return error;
-    }
-    error.hint(format!("agent-fleet profile verify {}", profile.id))
 }
 
 /// Time does not mend a failed payment: the block stays until a person lifts it.
@@ -261,20 +241,23 @@ fn conflict(registry: &Registry, profile: &Profile, overlap: &Overlap) -> Error 
     Conflict::of(registry, profile, overlap.clone()).into()
 }
 
-fn question<'q>(
+/// What a profile's reading is worth for work with this model.
+pub(super) fn worth(
     registry: &Registry,
     profile: &Profile,
     state: &ProfileState,
+    model: Option<&Model>,
     now: Timestamp,
-) -> Question<'q> {
+) -> Worth {
     let readable = registry
         .provider(profile.provider)
         .is_ok_and(|settings| settings.quota_reader != QuotaReader::None);
-    Question {
-        model: None,
+    let question = Question {
+        model,
         fresh_seconds: registry.settings.quota_fresh_seconds,
         last_used: state.last_used,
         readable,
         now,
-    }
+    };
+    headroom::worth(state, &question)
 }

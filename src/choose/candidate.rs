@@ -5,6 +5,9 @@ use jiff::Timestamp;
 use super::overage::pays;
 use crate::error::{Code, Error, Result, code};
 use crate::id::{PoolId, ProfileId, ProviderKind};
+use crate::quota::headroom::{Status, Worth};
+use crate::quota::model::Model;
+use crate::reason;
 use crate::registry::schema::{
     Profile, Registry, SafetyPolicy, Settings, StaleReadings, Unmeasured,
 };
@@ -19,6 +22,8 @@ pub struct Asked {
     pub provider: Option<ProviderKind>,
     /// Only this profile.
     pub profile: Option<ProfileId>,
+    /// The model that will be used; `None` when nobody said, and then every window gates.
+    pub model: Option<Model>,
     /// What the reserve means here.
     pub reserve: Reserve,
 }
@@ -42,6 +47,7 @@ impl Asked {
             pool,
             provider: None,
             profile: Some(profile.clone()),
+            model: None,
             reserve: Reserve::Keep,
         })
     }
@@ -65,33 +71,6 @@ pub enum Identity {
     Refused(Code),
 }
 
-/// What is known of a profile's quota.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Quota {
-    /// Read a moment ago.
-    Fresh {
-        /// Least remaining percent.
-        headroom: f64,
-    },
-    /// Could not be renewed, but its windows have reset or nobody used the account since.
-    Presumed {
-        /// Least remaining percent, reset windows counted as full.
-        headroom: f64,
-        /// Why it could not be renewed.
-        reason: String,
-    },
-    /// Too old to route by.
-    Stale {
-        /// When it may be renewed.
-        retry_at: Option<Timestamp>,
-    },
-    /// Never read.
-    Unmeasured {
-        /// When it may be read.
-        retry_at: Option<Timestamp>,
-    },
-}
-
 /// Everything that decides about one profile.
 #[derive(Clone, Debug)]
 pub struct Facts<'a> {
@@ -101,12 +80,8 @@ pub struct Facts<'a> {
     pub state: &'a ProfileState,
     /// The account behind it.
     pub identity: Identity,
-    /// Its quota.
-    pub quota: Quota,
-    /// When the tightest window resets.
-    pub resets_at: Option<Timestamp>,
-    /// Age of the reading in seconds.
-    pub reading_age: Option<u64>,
+    /// What its reading is worth for the model that was asked for.
+    pub worth: &'a Worth,
     /// Whether the workspace is registered for its provider.
     pub trusted: bool,
     /// Found wanting when it was about to be granted.
@@ -127,7 +102,7 @@ pub enum Eligibility {
     Refused {
         /// Stable code, whose name is the reason word.
         code: Code,
-        /// When that may have passed.
+        /// When that may have passed, never in the past; `None` when no time alone helps.
         retry_at: Option<Timestamp>,
     },
 }
@@ -143,6 +118,28 @@ pub enum Basis {
     Unmeasured,
     /// Nothing left of the subscription; the account pays for more, which its profile allows.
     Overage,
+}
+
+impl Basis {
+    /// The reason word of an eligible profile.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Fresh => reason::FRESH,
+            Self::Presumed(_) => reason::PRESUMED,
+            Self::Unmeasured => reason::UNMEASURED,
+            Self::Overage => reason::OVERAGE,
+        }
+    }
+
+    /// Why a selection on it is degraded, if it is.
+    pub fn degraded(self) -> Option<String> {
+        match self {
+            Self::Fresh => None,
+            Self::Presumed(reason) => Some(reason),
+            Self::Unmeasured => Some(reason::UNMEASURED.to_owned()),
+            Self::Overage => Some(reason::OVERAGE.to_owned()),
+        }
+    }
 }
 
 fn refused(code: Code) -> Eligibility {
@@ -204,27 +201,47 @@ pub fn eligibility_if_enabled(
     if state.durable.drain.is_some() {
         return refused(code::DRAINING);
     }
+    let quota = quota(facts, asked, settings, now);
     let cooldowns = [&state.cooldown, &state.durable.cooldown];
-    if let Some(until) = cooldowns
+    let until = cooldowns
         .into_iter()
         .flatten()
         .map(|cooldown| cooldown.until)
         .filter(|until| *until > now)
-        .max()
-    {
-        return Eligibility::Refused {
-            code: code::COOLDOWN,
-            retry_at: Some(until),
-        };
+        .max();
+    let Some(until) = until else { return quota };
+    // It has to outlast the cooldown and what would stand in the way after it.
+    let retry_at = match quota {
+        Eligibility::Eligible { .. } => Some(until),
+        Eligibility::Refused { retry_at, .. } => retry_at.map(|at| at.max(until)),
+    };
+    Eligibility::Refused {
+        code: code::COOLDOWN,
+        retry_at,
     }
-    quota(facts, asked, settings)
 }
 
-fn quota(facts: &Facts<'_>, asked: &Asked, settings: &Settings) -> Eligibility {
+fn quota(facts: &Facts<'_>, asked: &Asked, settings: &Settings, now: Timestamp) -> Eligibility {
+    let worth = facts.worth;
+    let presume = settings.stale_readings == StaleReadings::Presume;
+    let unreadable = || {
+        let presumed_at = worth.presumed_at.filter(|_| presume);
+        Eligibility::Refused {
+            code: code::QUOTA_UNAVAILABLE,
+            retry_at: worth
+                .measured_at
+                .into_iter()
+                .chain(presumed_at)
+                .min()
+                .map(|at| at.max(now)),
+        }
+    };
     let over_reserve = |headroom: f64, basis: Basis| {
-        let enough = headroom > facts.profile.reserve_percent
-            || (asked.reserve == Reserve::Ignore && headroom > 0.0);
-        if enough {
+        let reserve = match asked.reserve {
+            Reserve::Keep => facts.profile.reserve_percent,
+            Reserve::Ignore => 0.0,
+        };
+        if headroom > reserve {
             Eligibility::Eligible {
                 headroom: Some(headroom),
                 basis,
@@ -237,31 +254,25 @@ fn quota(facts: &Facts<'_>, asked: &Asked, settings: &Settings) -> Eligibility {
         } else {
             Eligibility::Refused {
                 code: code::QUOTA_RESERVE,
-                retry_at: facts.resets_at,
+                retry_at: worth.frees_at(reserve).map(|at| at.max(now)),
             }
         }
     };
-    match &facts.quota {
-        Quota::Fresh { headroom } => over_reserve(*headroom, Basis::Fresh),
-        Quota::Presumed { headroom, reason } => match settings.stale_readings {
-            StaleReadings::Presume => over_reserve(*headroom, Basis::Presumed(reason.clone())),
-            StaleReadings::Refuse => refused(code::QUOTA_UNAVAILABLE),
-        },
-        Quota::Stale { retry_at } => Eligibility::Refused {
-            code: code::QUOTA_UNAVAILABLE,
-            retry_at: *retry_at,
-        },
-        Quota::Unmeasured { retry_at } => match (settings.unmeasured, asked.reserve) {
+    match (worth.status, worth.headroom) {
+        (Status::Fresh, Some(headroom)) => over_reserve(headroom, Basis::Fresh),
+        (Status::Presumed, Some(headroom)) if presume => over_reserve(
+            headroom,
+            Basis::Presumed(worth.reason.clone().unwrap_or_default()),
+        ),
+        (Status::Presumed | Status::Stale, Some(_)) => unreadable(),
+        (Status::Unmeasured, _) | (_, None) => match (settings.unmeasured, asked.reserve) {
             (Unmeasured::Allow, _) | (Unmeasured::Refuse, Reserve::Ignore) => {
                 Eligibility::Eligible {
                     headroom: None,
                     basis: Basis::Unmeasured,
                 }
             }
-            (Unmeasured::Refuse, Reserve::Keep) => Eligibility::Refused {
-                code: code::QUOTA_UNAVAILABLE,
-                retry_at: *retry_at,
-            },
+            (Unmeasured::Refuse, Reserve::Keep) => unreadable(),
         },
     }
 }
@@ -275,9 +286,10 @@ pub fn is_asked(profile: &Profile, asked: &Asked) -> bool {
 
 #[cfg(test)]
 pub(super) mod tests {
-    use super::{Asked, Basis, Eligibility, Facts, Identity, Quota, Reserve, eligibility};
+    use super::{Asked, Basis, Eligibility, Facts, Identity, Reserve, eligibility};
     use crate::error::code;
     use crate::id::ProviderKind;
+    use crate::quota::headroom::{Status, Worth};
     use crate::quota::window::Cooldown;
     use crate::registry::schema::{
         Credential, Profile, SafetyPolicy, Settings, StaleReadings, Unmeasured,
@@ -306,6 +318,7 @@ pub(super) mod tests {
             pool: "crew".parse().unwrap(),
             provider: None,
             profile: None,
+            model: None,
             reserve: Reserve::Keep,
         }
     }
@@ -313,15 +326,13 @@ pub(super) mod tests {
     pub(in crate::choose) fn facts<'a>(
         profile: &'a Profile,
         state: &'a ProfileState,
-        quota: Quota,
+        worth: &'a Worth,
     ) -> Facts<'a> {
         Facts {
             profile,
             state,
             identity: Identity::Proven,
-            quota,
-            resets_at: None,
-            reading_age: Some(1),
+            worth,
             trusted: true,
             rejected: None,
         }
@@ -333,18 +344,18 @@ pub(super) mod tests {
 
     pub(in crate::choose) fn decide(
         change: impl FnOnce(&mut Profile, &mut ProfileState),
-        quota: Quota,
+        worth: &Worth,
         settings: &Settings,
     ) -> Eligibility {
         let mut profile = profile("a");
         let mut state = ProfileState::new(&profile.id);
         change(&mut profile, &mut state);
-        eligibility(&facts(&profile, &state, quota), &asked(), settings, now())
+        eligibility(&facts(&profile, &state, worth), &asked(), settings, now())
     }
 
     #[test]
     fn headroom_must_be_strictly_above_the_reserve() {
-        let at = |headroom| decide(|_, _| {}, Quota::Fresh { headroom }, &Settings::default());
+        let at = |headroom| decide(|_, _| {}, &Worth::fresh(headroom), &Settings::default());
         assert_eq!(
             at(15.1),
             Eligibility::Eligible {
@@ -371,7 +382,7 @@ pub(super) mod tests {
         };
         let at = |headroom| {
             eligibility(
-                &facts(&profile, &state, Quota::Fresh { headroom }),
+                &facts(&profile, &state, &Worth::fresh(headroom)),
                 &resume,
                 &Settings::default(),
                 now(),
@@ -400,7 +411,7 @@ pub(super) mod tests {
                         guessed: false,
                     });
                 },
-                Quota::Fresh { headroom: 90.0 },
+                &Worth::fresh(90.0),
                 &Settings::default(),
             )
         };
@@ -430,7 +441,7 @@ pub(super) mod tests {
                 state.durable.quarantine = note();
                 state.durable.drain = note();
             },
-            Quota::Fresh { headroom: 1.0 },
+            &Worth::fresh(1.0),
             &Settings::default(),
         );
         assert!(matches!(
@@ -444,36 +455,41 @@ pub(super) mod tests {
 
     #[test]
     fn presumed_and_unmeasured_follow_the_settings() {
-        let presumed = || Quota::Presumed {
-            headroom: 100.0,
-            reason: "token_expired".into(),
+        let presumed = Worth {
+            status: Status::Presumed,
+            reason: Some("token_expired".into()),
+            ..Worth::fresh(100.0)
         };
         let refuse = Settings {
             stale_readings: StaleReadings::Refuse,
             ..Settings::default()
         };
         assert!(matches!(
-            decide(|_, _| {}, presumed(), &Settings::default()),
+            decide(|_, _| {}, &presumed, &Settings::default()),
             Eligibility::Eligible {
                 basis: Basis::Presumed(_),
                 ..
             }
         ));
         assert!(matches!(
-            decide(|_, _| {}, presumed(), &refuse),
+            decide(|_, _| {}, &presumed, &refuse),
             Eligibility::Refused { .. }
         ));
-        let unmeasured = || Quota::Unmeasured { retry_at: None };
+        let unmeasured = Worth {
+            status: Status::Unmeasured,
+            headroom: None,
+            ..Worth::fresh(0.0)
+        };
         let allow = Settings {
             unmeasured: Unmeasured::Allow,
             ..Settings::default()
         };
         assert!(matches!(
-            decide(|_, _| {}, unmeasured(), &allow),
+            decide(|_, _| {}, &unmeasured, &allow),
             Eligibility::Eligible { headroom: None, .. }
         ));
         assert!(matches!(
-            decide(|_, _| {}, unmeasured(), &Settings::default()),
+            decide(|_, _| {}, &unmeasured, &Settings::default()),
             Eligibility::Refused { .. }
         ));
     }

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use serde_json::json;
 
-use super::candidate::{Asked, Basis, Eligibility};
+use super::candidate::{Asked, Eligibility};
 use crate::contract::selection::Explanation;
 use crate::error::{Class, Code, Error, code};
 use crate::id::{PoolId, ProfileId};
@@ -20,6 +20,8 @@ pub struct Outcome {
     pub live: u32,
     /// Slots.
     pub slots: u32,
+    /// Least remaining percent over the windows that gate, where it is known.
+    pub headroom: Option<f64>,
     /// What it was ranked by, when it was eligible.
     pub score: Option<f64>,
     /// Age of its reading in seconds.
@@ -46,30 +48,20 @@ impl Outcome {
     /// The row for `--explain`.
     pub fn row(&self) -> Explanation {
         let refusal = self.refusal();
-        let (headroom_percent, word) = match &self.eligibility {
-            Eligibility::Eligible { headroom, basis } => (*headroom, basis_word(basis)),
-            Eligibility::Refused { .. } => (None, ""),
+        let word = match &self.eligibility {
+            Eligibility::Eligible { basis, .. } => basis.word(),
+            Eligibility::Refused { code, .. } => code.name,
         };
         Explanation {
             profile: self.profile.clone(),
             eligible: refusal.is_none(),
             reason: refusal.map_or(word, |(code, _)| code.name).to_owned(),
-            headroom_percent,
+            headroom_percent: self.headroom,
             active_leases: self.live,
             score: self.score,
             reading_age_seconds: self.reading_age,
             retry_at: refusal.and_then(|(_, retry_at)| retry_at),
         }
-    }
-}
-
-/// The reason word of an eligible profile.
-pub fn basis_word(basis: &Basis) -> &'static str {
-    match basis {
-        Basis::Fresh => "fresh",
-        Basis::Presumed(_) => "presumed",
-        Basis::Unmeasured => "unmeasured",
-        Basis::Overage => "overage",
     }
 }
 
@@ -212,10 +204,14 @@ pub fn refusal(outcomes: &[Outcome], asked: &Asked, workspace: &str) -> Error {
         .iter()
         .map(|outcome| json!(outcome.row()))
         .collect();
-    Error::new(code, message)
+    let refused = Error::new(code, message)
         .hint(cured)
         .detail("explain", rows)
-        .retry_at(retry_at)
+        .retry_at(retry_at);
+    match &asked.model {
+        Some(model) => refused.detail("model", model.as_str()),
+        None => refused,
+    }
 }
 
 /// The refusal of a task that would be moved a second time because of a limit per minute.
@@ -299,6 +295,7 @@ mod tests {
             eligibility,
             live: 0,
             slots: 1,
+            headroom: None,
             score: None,
             reading_age: None,
             said: None,

@@ -15,6 +15,10 @@ pub mod pace;
 pub mod patience;
 pub mod queue;
 pub mod rank;
+#[cfg(test)]
+mod rank_properties;
+#[cfg(test)]
+mod retry_tests;
 pub mod routeability;
 mod run;
 mod survey;

@@ -18,8 +18,9 @@ pub fn pays(profile: &Profile, state: &ProfileState) -> bool {
 #[cfg(test)]
 mod tests {
     use crate::choose::candidate::tests::{decide, now};
-    use crate::choose::candidate::{Basis, Eligibility, Quota};
+    use crate::choose::candidate::{Basis, Eligibility};
     use crate::error::code;
+    use crate::quota::headroom::Worth;
     use crate::quota::window::Reading;
     use crate::registry::schema::Settings;
 
@@ -36,7 +37,7 @@ mod tests {
                     spend: None,
                 });
             },
-            Quota::Fresh { headroom: 0.0 },
+            &Worth::fresh(0.0),
             &Settings::default(),
         )
     }

@@ -50,6 +50,7 @@ mod tests {
             eligibility,
             live,
             slots: 1,
+            headroom: None,
             score: None,
             reading_age: None,
             said: None,

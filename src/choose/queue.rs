@@ -27,6 +27,7 @@ use crate::contract::lease::Waiting;
 use crate::env::Context;
 use crate::error::{Error, Result};
 use crate::id::{PoolId, ProfileId, ProviderKind, Task};
+use crate::quota::model::Model;
 use crate::store::presence::{self, Presence, Seen};
 
 /// What a waiter would take.
@@ -50,6 +51,8 @@ struct Line {
     pool: PoolId,
     provider: Option<ProviderKind>,
     profile: Option<ProfileId>,
+    #[serde(default)]
+    model: Option<String>,
     ignores_reserve: bool,
     trusted: BTreeSet<ProviderKind>,
     rejected: BTreeSet<ProfileId>,
@@ -61,6 +64,7 @@ impl Line {
     fn set(&mut self, terms: &Terms) {
         self.provider = terms.asked.provider;
         self.profile.clone_from(&terms.asked.profile);
+        self.model = terms.asked.model.as_ref().map(Model::to_string);
         self.ignores_reserve = terms.asked.reserve == Reserve::Ignore;
         self.trusted.clone_from(&terms.trusted);
         self.rejected.clone_from(&terms.rejected);
@@ -83,6 +87,7 @@ impl Line {
                 pool: self.pool,
                 provider: self.provider,
                 profile: self.profile,
+                model: self.model.and_then(|model| model.parse().ok()),
                 reserve: if self.ignores_reserve {
                     Reserve::Ignore
                 } else {
@@ -116,6 +121,7 @@ impl Ticket {
             pool: terms.asked.pool.clone(),
             provider: None,
             profile: None,
+            model: None,
             ignores_reserve: false,
             trusted: BTreeSet::new(),
             rejected: BTreeSet::new(),

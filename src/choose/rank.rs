@@ -1,4 +1,11 @@
 //! Which of the eligible profiles is best. Pure and deterministic.
+//!
+//! - `headroom`: the most left, weight added, live leases taken off. Spreads the load evenly.
+//! - `soonest-reset`: that, and what would expire unused: an account whose week ends sooner is used up first, so
+//!   that fresh weeks are there when they are needed. What it buys is measured: `cargo bench --bench simulation`.
+//! - `round-robin`: the one that was not picked for longest, whatever is left above its reserve.
+//!
+//! `docs/choosing.md` says the same for people.
 
 use std::cmp::Ordering;
 
@@ -6,10 +13,15 @@ use jiff::Timestamp;
 
 use super::candidate::Basis;
 use crate::id::{ProfileId, ProviderKind};
+use crate::quota::headroom::Share;
+use crate::quota::window::Kind;
 use crate::registry::schema::{Settings, Strategy};
 
 /// Headroom points that each step of weight above 1 is worth.
 const WEIGHT_POINTS: f64 = 5.0;
+/// Seconds.
+const HOUR: f64 = 3600.0;
+const DAY: f64 = 24.0 * HOUR;
 
 /// An eligible profile with what it is ranked by.
 #[derive(Clone, Debug, PartialEq)]
@@ -26,8 +38,8 @@ pub struct Candidate {
     pub basis: Basis,
     /// Registry weight.
     pub weight: u32,
-    /// When its tightest window resets.
-    pub resets_at: Option<Timestamp>,
+    /// The windows that gate.
+    pub windows: Vec<Share>,
     /// Live leases, never too low.
     pub live: u32,
     /// Generation of its last pick; 0 when never picked.
@@ -36,14 +48,20 @@ pub struct Candidate {
     pub order: usize,
 }
 
-/// The number that candidates of one basis are compared by; more is better.
-pub fn score(candidate: &Candidate, settings: &Settings) -> f64 {
-    adjusted_headroom(
+/// The number that candidates of one basis are compared by; more is better. `None` under `round-robin`, which
+/// looks at the last pick alone.
+pub fn score(candidate: &Candidate, settings: &Settings, now: Timestamp) -> Option<f64> {
+    let adjusted = adjusted_headroom(
         candidate.headroom.unwrap_or(0.0),
         candidate.weight,
         candidate.live,
         settings,
-    )
+    );
+    match settings.strategy {
+        Strategy::Headroom => Some(adjusted),
+        Strategy::SoonestReset => Some(adjusted + expiring(candidate, now)),
+        Strategy::RoundRobin => None,
+    }
 }
 
 /// Headroom with the points of a weight added and those of live leases taken off.
@@ -55,13 +73,13 @@ pub fn adjusted_headroom(headroom: f64, weight: u32, live: u32, settings: &Setti
 /// Sorts the best candidate first and drops those without a free slot.
 ///
 /// A fresh reading ranks above every presumed one, and that above an unmeasured profile. Ties: fewer live
-/// leases, longest since the last pick, place in the registry.
+/// leases, longest since the last pick, place in the registry; under `round-robin` the last pick comes first.
 pub fn rank(mut candidates: Vec<Candidate>, settings: &Settings, now: Timestamp) -> Vec<Candidate> {
     candidates.retain(|candidate| candidate.live < candidate.slots);
     candidates.sort_by(|a, b| {
         class(&a.basis)
             .cmp(&class(&b.basis))
-            .then_with(|| by_strategy(a, b, settings, now))
+            .then_with(|| by_score(a, b, settings, now))
             .then_with(|| {
                 a.live
                     .cmp(&b.live)
@@ -81,24 +99,27 @@ fn class(basis: &Basis) -> u8 {
     }
 }
 
-fn by_strategy(a: &Candidate, b: &Candidate, settings: &Settings, now: Timestamp) -> Ordering {
-    let by_score = || score(b, settings).total_cmp(&score(a, settings));
-    match settings.strategy {
-        Strategy::Headroom => by_score(),
-        Strategy::RoundRobin => a.last_pick.cmp(&b.last_pick),
-        Strategy::SoonestReset => expiring(b, now)
-            .total_cmp(&expiring(a, now))
-            .then_with(by_score),
+fn by_score(a: &Candidate, b: &Candidate, settings: &Settings, now: Timestamp) -> Ordering {
+    match (score(a, settings, now), score(b, settings, now)) {
+        (Some(a), Some(b)) => b.total_cmp(&a),
+        (None, _) | (_, None) => a.last_pick.cmp(&b.last_pick),
     }
 }
 
-/// Headroom per hour until it would expire unused; live leases spread the load here too.
+/// The percent a day at which the week's allowance has to be used for nothing to expire at its end; of several
+/// long windows the least. Short windows come back too soon to be saved up for, and a window that names no end
+/// has not begun, so nothing expires.
 fn expiring(candidate: &Candidate, now: Timestamp) -> f64 {
-    let Some(resets_at) = candidate.resets_at else {
-        return 0.0;
-    };
-    let hours = (resets_at.duration_since(now).as_secs_f64() / 3600.0).max(0.1);
-    candidate.headroom.unwrap_or(0.0) / hours / f64::from(candidate.live + 1)
+    candidate
+        .windows
+        .iter()
+        .filter(|window| matches!(window.kind, Kind::Weekly | Kind::Monthly))
+        .filter_map(|window| {
+            let left = window.resets_at?.duration_since(now).as_secs_f64();
+            Some(window.remaining * DAY / left.max(HOUR))
+        })
+        .min_by(f64::total_cmp)
+        .unwrap_or(0.0)
 }
 
 #[cfg(test)]
@@ -106,8 +127,10 @@ mod tests {
     use super::{Candidate, rank};
     use crate::choose::candidate::Basis;
     use crate::id::ProviderKind;
+    use crate::quota::headroom::Share;
+    use crate::quota::window::Kind;
     use crate::registry::schema::{Settings, Strategy};
-    use jiff::Timestamp;
+    use jiff::{SignedDuration, Timestamp};
 
     fn now() -> Timestamp {
         "2026-01-01T00:00:00Z".parse().unwrap()
@@ -121,7 +144,7 @@ mod tests {
             headroom: Some(headroom),
             basis: Basis::Fresh,
             weight: 1,
-            resets_at: None,
+            windows: Vec::new(),
             live: 0,
             last_pick: 0,
             order,
@@ -210,21 +233,61 @@ mod tests {
     }
 
     #[test]
-    fn soonest_reset_prefers_headroom_that_would_expire_unused() {
+    fn soonest_reset_uses_up_the_week_that_ends_first() {
         let settings = Settings {
             strategy: Strategy::SoonestReset,
             ..Settings::default()
         };
-        let at = |hour: &str| Some(format!("2026-01-01T{hour}:00:00Z").parse().unwrap());
-        let soon = Candidate {
-            resets_at: at("01"),
-            ..candidate(0, 60.0)
+        let week = |order, remaining, hours| Candidate {
+            windows: vec![Share {
+                kind: Kind::Weekly,
+                remaining,
+                resets_at: Some(now() + SignedDuration::from_hours(hours)),
+            }],
+            ..candidate(order, remaining)
         };
-        let late = Candidate {
-            resets_at: at("05"),
-            ..candidate(1, 90.0)
-        };
-        assert_eq!(winner(vec![late, soon], &settings), Some(0));
+        let soon = || week(0, 60.0, 12);
+        assert_eq!(winner(vec![week(1, 80.0, 150), soon()], &settings), Some(0));
+        // The same without an end in sight is decided by what is left, as is a short window's end.
+        assert_eq!(
+            winner(vec![candidate(1, 80.0), candidate(0, 60.0)], &settings),
+            Some(1)
+        );
+        let mut session = soon();
+        session.windows[0].kind = Kind::Session;
+        assert_eq!(
+            winner(vec![candidate(1, 80.0), session], &settings),
+            Some(1)
+        );
+    }
+
+    #[test]
+    fn of_two_weeks_that_end_together_the_fuller_one_wins_under_each_strategy_that_looks() {
+        for strategy in [Strategy::Headroom, Strategy::SoonestReset] {
+            let settings = Settings {
+                strategy,
+                ..Settings::default()
+            };
+            let week = |order, remaining| Candidate {
+                windows: vec![
+                    Share {
+                        kind: Kind::Session,
+                        remaining: 95.0,
+                        resets_at: None,
+                    },
+                    Share {
+                        kind: Kind::Weekly,
+                        remaining,
+                        resets_at: Some(now() + SignedDuration::from_hours(80)),
+                    },
+                ],
+                ..candidate(order, remaining)
+            };
+            assert_eq!(
+                winner(vec![week(0, 16.0), week(1, 80.0)], &settings),
+                Some(1)
+            );
+        }
     }
 
     #[test]

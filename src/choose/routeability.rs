@@ -3,21 +3,25 @@
 use jiff::Timestamp;
 
 use super::accounts::{Accounts, Known};
-use super::candidate::{Asked, Eligibility, Facts, Quota, Reserve, eligibility_if_enabled};
+use super::candidate::{Asked, Eligibility, Facts, Reserve, eligibility_if_enabled};
 use super::examine::{Examined, examine};
-use super::explain::{basis_word, told};
+use super::explain::told;
 use crate::clock::Deadline;
 use crate::contract::profile::Routeability;
 use crate::env::Context;
 use crate::error::{Class, Code, Error, Result, code};
 use crate::home;
 use crate::id::ProviderKind;
-use crate::quota::headroom::Status;
+use crate::lease::Occupancy;
+use crate::quota::headroom::{Status, Worth};
 use crate::registry::schema::{Profile, Registry};
 use crate::snapshot::fold;
 use crate::snapshot::profile::ProfileState;
 use crate::snapshot::provider::Snapshot;
 use crate::transaction::pending;
+
+/// The mode of a profile that could not take a task.
+const UNAVAILABLE: &str = "unavailable";
 
 /// What is known of a profile, and what would become of it.
 #[derive(Debug)]
@@ -96,7 +100,7 @@ pub fn report_on(
 ) -> Result<Report> {
     let now = context.clock.now();
     let accounts = &look.accounts;
-    let known = accounts.of(context, registry, profile, now);
+    let known = accounts.of(context, registry, profile, None, now);
     let asked = Asked {
         pool: profile
             .pools
@@ -105,12 +109,14 @@ pub fn report_on(
             .map_or_else(|| profile.provider.name().parse(), Ok)?,
         provider: None,
         profile: None,
+        model: None,
         reserve: Reserve::Keep,
     };
     let mut facts: Facts<'_> = known.facts(profile, true);
-    let aged = renewable(&known, now);
-    if let Some(headroom) = aged {
-        facts.quota = Quota::Fresh { headroom };
+    // What choosing would measure anew by the way is taken for as good as measured.
+    let renewed = renewable(&known, now);
+    if let Some(worth) = &renewed {
+        facts.worth = worth;
     }
     let mut said = known.obstacle.clone();
     let provision_problem = home::readiness(context, registry, profile)
@@ -131,9 +137,9 @@ pub fn report_on(
     let (routeability, refusal) =
         match eligibility_if_enabled(&facts, &asked, &registry.settings, now) {
             Eligibility::Eligible { basis, .. } => {
-                let reason = match aged {
+                let reason = match renewed {
                     Some(_) => Status::Stale.name(),
-                    None => basis_word(&basis),
+                    None => basis.word(),
                 }
                 .to_owned();
                 (
@@ -156,7 +162,7 @@ pub fn report_on(
                 (
                     Routeability {
                         eligible: false,
-                        mode: "unavailable".to_owned(),
+                        mode: UNAVAILABLE.to_owned(),
                         reason,
                         retry_at,
                         hint,
@@ -174,11 +180,43 @@ pub fn report_on(
     })
 }
 
-/// The headroom of an aged reading that choosing would measure anew by the way.
-fn renewable(known: &Known, now: Timestamp) -> Option<f64> {
-    let due = known.state.poll.next_at.is_none_or(|at| at <= now);
-    let aged = known.worth.status == Status::Stale && due;
-    known.worth.headroom.filter(|_| aged)
+/// An aged reading that choosing would measure anew by the way, as if it were fresh.
+fn renewable(known: &Known, now: Timestamp) -> Option<Worth> {
+    let due = known.worth.measured_at.is_some_and(|at| at <= now);
+    (known.worth.status == Status::Stale && due).then(|| Worth {
+        status: Status::Fresh,
+        ..known.worth.clone()
+    })
+}
+
+/// Slots taken of a profile, a probe counting as all of them.
+pub fn taken(profile: &Profile, occupancy: &Occupancy) -> u32 {
+    let live = occupancy.live(&profile.id);
+    if occupancy.probed.contains(&profile.id) {
+        live.max(profile.max_concurrent)
+    } else {
+        live
+    }
+}
+
+/// The same with the slots looked at: a profile whose slots are all taken is not eligible, and is back when the
+/// first reservation expires; a live worker ends when it ends.
+pub fn with_slots(
+    routeability: Routeability,
+    profile: &Profile,
+    taken: u32,
+    expires_at: Option<Timestamp>,
+) -> Routeability {
+    if !routeability.eligible || taken < profile.max_concurrent {
+        return routeability;
+    }
+    Routeability {
+        eligible: false,
+        mode: UNAVAILABLE.to_owned(),
+        reason: code::CAPACITY.name.to_owned(),
+        retry_at: expires_at,
+        hint: routeability.hint,
+    }
 }
 
 impl Report {

@@ -4,16 +4,16 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 
-use super::accounts::{Accounts, Key, Known, ask, key};
+use super::accounts::{Accounts, Key, Known, ask, key, worth};
 use super::apply::Request;
 use super::candidate::{
-    Asked, Basis, Eligibility, Facts, Identity, Quota, eligibility, eligibility_if_enabled,
-    is_asked,
+    Asked, Basis, Eligibility, Facts, Identity, eligibility, eligibility_if_enabled, is_asked,
 };
 use super::examine::{Examined, examine};
 use super::explain::Outcome;
 use super::queue::Terms;
 use super::rank::{Candidate, rank, score};
+use super::routeability::taken;
 use crate::clock::Deadline;
 use crate::contract::selection::{Identity as Shown, Selection};
 use crate::env::Context;
@@ -21,8 +21,9 @@ use crate::error::{Error, Result, code};
 use crate::id::{ProfileId, ProviderKind};
 use crate::lease::Occupancy;
 use crate::provider::Want;
-use crate::quota::headroom::Status;
+use crate::quota::headroom::{Status, Worth};
 use crate::quota::limit::Limit;
+use crate::quota::model::Model;
 use crate::quota::refresh::{Ask, Target};
 use crate::registry::project::{self, Workspace};
 use crate::registry::schema::{Profile, Registry};
@@ -85,7 +86,8 @@ impl<'a> Survey<'a> {
         let entries = scope
             .into_iter()
             .map(|(order, profile)| {
-                let known = known[&profile.provider].of(context, registry, profile, now);
+                let accounts = &known[&profile.provider];
+                let known = accounts.of(context, registry, profile, asked.model.as_ref(), now);
                 Entry {
                     profile,
                     order,
@@ -137,8 +139,9 @@ impl<'a> Survey<'a> {
 
     /// Whether the profile would be routed if its account were proved and its windows full.
     fn could_route(&self, entry: &Entry<'a>, asked: &Asked) -> bool {
+        let full = Worth::fresh(100.0);
         let mut facts = facts(entry, &Rejected::new());
-        facts.quota = Quota::Fresh { headroom: 100.0 };
+        facts.worth = &full;
         if facts.identity == Identity::Refused(code::IDENTITY_UNPROVEN) {
             facts.identity = Identity::Proven;
         }
@@ -159,7 +162,8 @@ impl<'a> Survey<'a> {
             .entries
             .iter()
             .filter_map(|entry| {
-                candidate(entry, self.eligibility(entry, asked, rejected), occupancy)
+                let eligibility = self.eligibility(entry, asked, rejected);
+                candidate(entry, &entry.known.worth, eligibility, occupancy)
             })
             .collect();
         rank(candidates, &self.registry.settings, self.now)
@@ -174,9 +178,13 @@ impl<'a> Survey<'a> {
                 return None;
             }
             let trusted = terms.trusted.contains(&profile.provider);
-            let facts = entry.known.facts(profile, trusted);
+            let mut facts = entry.known.facts(profile, trusted);
+            let state = &entry.known.state;
+            let model = terms.asked.model.as_ref();
+            let theirs = worth(self.registry, profile, state, model, self.now);
+            facts.worth = &theirs;
             let eligibility = eligibility(&facts, &terms.asked, settings, self.now);
-            candidate(entry, eligibility, occupancy)
+            candidate(entry, &theirs, eligibility, occupancy)
         });
         let ranked = rank(found.collect(), settings, self.now);
         ranked.into_iter().next().map(|best| best.profile)
@@ -202,25 +210,34 @@ impl<'a> Survey<'a> {
         self.entries.iter().map(|entry| &entry.profile.id)
     }
 
-    /// One outcome per profile that was asked for, sorted by id.
+    /// One outcome per profile that was asked for: those that could take the task as they rank, then the others
+    /// by id.
     pub(super) fn outcomes(
         &self,
         asked: &Asked,
         occupancy: &Occupancy,
         rejected: &Rejected,
     ) -> Vec<Outcome> {
+        let ranked = self.rank(asked, occupancy, rejected);
+        let place = |profile: &ProfileId| {
+            let found = ranked.iter().position(|best| best.profile == *profile);
+            found.unwrap_or(ranked.len())
+        };
+        let settings = &self.registry.settings;
         let mut outcomes: Vec<Outcome> = self
             .entries
             .iter()
             .map(|entry| {
                 let eligibility = self.eligibility(entry, asked, rejected);
-                let candidate = candidate(entry, eligibility.clone(), occupancy);
+                let candidate =
+                    candidate(entry, &entry.known.worth, eligibility.clone(), occupancy);
                 Outcome {
                     profile: entry.profile.id.clone(),
                     eligibility,
-                    live: live(entry.profile, occupancy),
+                    live: taken(entry.profile, occupancy),
                     slots: entry.profile.max_concurrent,
-                    score: candidate.map(|candidate| score(&candidate, &self.registry.settings)),
+                    headroom: entry.known.worth.headroom,
+                    score: candidate.and_then(|candidate| score(&candidate, settings, self.now)),
                     reading_age: entry.known.worth.age_seconds,
                     said: rejected
                         .get(&entry.profile.id)
@@ -229,7 +246,10 @@ impl<'a> Survey<'a> {
                 }
             })
             .collect();
-        outcomes.sort_by(|one, other| one.profile.cmp(&other.profile));
+        outcomes.sort_by(|one, other| {
+            let by_rank = place(&one.profile).cmp(&place(&other.profile));
+            by_rank.then_with(|| one.profile.cmp(&other.profile))
+        });
         outcomes
     }
 
@@ -244,7 +264,7 @@ impl<'a> Survey<'a> {
             matches!(
                 self.eligibility(entry, asked, rejected),
                 Eligibility::Eligible { .. }
-            ) && live(entry.profile, occupancy) >= entry.profile.max_concurrent
+            ) && taken(entry.profile, occupancy) >= entry.profile.max_concurrent
         };
         self.entries
             .iter()
@@ -302,12 +322,7 @@ impl<'a> Survey<'a> {
                 }
                 Eligibility::Refused { code, .. } => Basis::Presumed(code.name.to_owned()),
             };
-        let degraded_reason = match basis {
-            Basis::Fresh => None,
-            Basis::Presumed(reason) => Some(reason),
-            Basis::Unmeasured => Some("unmeasured".to_owned()),
-            Basis::Overage => Some("overage".to_owned()),
-        };
+        let degraded_reason = basis.degraded();
         Ok(Selection {
             schema: 1,
             task: request.task.clone(),
@@ -316,6 +331,7 @@ impl<'a> Survey<'a> {
             provider: entry.profile.provider,
             workspace: self.workspace.path.clone(),
             decision_reason: request.reason,
+            model: request.asked.model.as_ref().map(Model::to_string),
             quota_fresh: entry.known.worth.status == Status::Fresh,
             headroom_percent: entry.known.worth.headroom,
             active_lease_count: 0,
@@ -336,6 +352,7 @@ impl<'a> Survey<'a> {
 
 fn candidate(
     entry: &Entry<'_>,
+    worth: &Worth,
     eligibility: Eligibility,
     occupancy: &Occupancy,
 ) -> Option<Candidate> {
@@ -350,8 +367,8 @@ fn candidate(
         headroom,
         basis,
         weight: profile.weight,
-        resets_at: entry.known.worth.resets_at,
-        live: live(profile, occupancy),
+        windows: worth.windows.clone(),
+        live: taken(profile, occupancy),
         last_pick: occupancy.last_pick(&profile.id),
         order: entry.order,
     })
@@ -361,16 +378,6 @@ fn facts<'b>(entry: &'b Entry<'_>, rejected: &Rejected) -> Facts<'b> {
     let mut facts = entry.known.facts(entry.profile, entry.trusted);
     facts.rejected = rejected.get(&entry.profile.id).map(|error| error.code);
     facts
-}
-
-/// Slots taken, a probe counting as all of them.
-fn live(profile: &Profile, occupancy: &Occupancy) -> u32 {
-    let live = occupancy.live(&profile.id);
-    if occupancy.probed.contains(&profile.id) {
-        live.max(profile.max_concurrent)
-    } else {
-        live
-    }
 }
 
 /// The asked-for pool or profile must exist before anything else is said about it.

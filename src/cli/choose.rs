@@ -8,6 +8,7 @@ use crate::choose::candidate::{Asked, Reserve};
 use crate::contract::selection::DecisionReason;
 use crate::error::{Error, Result, code};
 use crate::id::{PoolId, ProfileId, ProviderKind, Task};
+use crate::quota::model::Model;
 
 // Who asks, for what, and where. (A doc comment would become the help of each command.)
 #[derive(Debug, clap::Args)]
@@ -27,6 +28,9 @@ pub(super) struct Terms {
     /// Only this profile
     #[arg(long)]
     pub(super) profile: Option<ProfileId>,
+    /// Model that will be used, as an alias or an id: windows of other models do not count
+    #[arg(long)]
+    pub(super) model: Option<Model>,
 }
 
 impl Terms {
@@ -38,6 +42,7 @@ impl Terms {
                 pool: self.pool,
                 provider: self.provider,
                 profile: self.profile,
+                model: self.model,
                 reserve: Reserve::Keep,
             },
             reason: DecisionReason::Quota,

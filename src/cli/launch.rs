@@ -7,12 +7,16 @@ use super::{App, Outcome};
 use crate::env::Context;
 use crate::error::{Error, Result, code};
 use crate::id::{PoolId, ProfileId, ProviderKind, Task};
+use crate::quota::model::Model;
 use crate::worker::here;
 use crate::worker::launch::{self, Request, Start};
 
 // What a launch may be given besides its terms. (A doc comment would become the help of each command.)
 #[derive(Debug, clap::Args)]
 pub(super) struct Extras {
+    /// Model whose windows must have room; default the one that the provider's own arguments name
+    #[arg(long)]
+    model: Option<Model>,
     /// Label kept with the lease and given to the worker as `AGENT_FLEET_LABEL_KEY`
     #[arg(long = "label", value_name = "KEY=VALUE")]
     labels: Vec<String>,
@@ -172,6 +176,7 @@ impl Extras {
             task,
             workspace,
             start,
+            model: self.model,
             labels,
             receipt: self.receipt,
             turn_end: self.turn_end,

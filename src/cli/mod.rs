@@ -24,6 +24,7 @@ mod profile;
 mod project;
 mod providers;
 mod quota;
+mod reasons;
 mod screen;
 mod scripted_agent;
 mod session;
@@ -172,6 +173,8 @@ enum Command {
     Pool(pool::PoolArguments),
     /// What is left of each account's quota
     Quota(quota::QuotaArguments),
+    /// What the reason words in answers mean, and what to type
+    Reasons(reasons::ReasonsArguments),
     /// Inside a worker: who it is
     Which(which::WhichArguments),
     /// Read and change the settings of the registry
@@ -325,6 +328,7 @@ fn dispatch(world: &World, app: &App, command: Command) -> Result<Outcome> {
         Command::Project(arguments) => project::run(app, &arguments),
         Command::Providers(arguments) => providers::run(app, &arguments),
         Command::Quota(arguments) => quota::run(app, &arguments),
+        Command::Reasons(arguments) => reasons::run(app, &arguments),
         Command::Hook(arguments) => Ok(hook::run(world, arguments)),
         Command::Session(command) => session::run(app, command),
         Command::Status(arguments) => status::run(app, &arguments),

@@ -12,6 +12,7 @@ pub mod pool;
 pub mod profile;
 pub mod provider;
 pub mod quota;
+pub mod reason;
 pub mod registry;
 pub mod schema;
 pub mod selection;

@@ -194,7 +194,7 @@ pub struct ProfileStatus {
     pub profile: Profile,
     /// Live leases on it.
     pub active_leases: u32,
-    /// `logged_in`, `logged_out`, `refreshable`, `api_key` or `unknown`, from the credential file alone.
+    /// `logged_in`, `refreshable`, `logged_out`, `expired`, `api_key` or `unknown`, from the credential file alone.
     pub auth_status: String,
     /// A cooldown in force.
     pub cooldown: Option<Note>,

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use super::doctor::Doctor;
 use super::document::{Contract, Version};
 use super::failure::Failure;
-use super::identity::VerificationList;
+use super::identity::{AuthStatus, AuthStatusList, ProfileIdentity, VerificationList};
 use super::launch::Validated;
 use super::lease::{LeaseList, LeaseReleased};
 use super::pool::PoolStatus;
@@ -17,6 +17,7 @@ use super::profile::{
 };
 use super::provider::ProviderList;
 use super::quota::QuotaList;
+use super::reason::ReasonList;
 use super::registry::{Initialised, PoolList, ProjectList, Setting, SettingList};
 use super::selection::Selection;
 use super::session::{Session, SessionList, SessionRemoved};
@@ -51,10 +52,13 @@ const ANSWERS: &[(&str, Define)] = &[
     ("pool list", define::<PoolList>),
     ("pool status", define::<PoolStatus>),
     ("profile add", define::<Profile>),
+    ("profile auth-status", define::<AuthStatus>),
+    ("profile auth-status --all", define::<AuthStatusList>),
     ("profile cooldown-clear", define::<CooldownCleared>),
     ("profile disable", define::<Profile>),
     ("profile drain", define::<Drained>),
     ("profile enable", define::<Profile>),
+    ("profile identity show", define::<ProfileIdentity>),
     ("profile list", define::<ProfileList>),
     ("profile policy", define::<Profile>),
     ("profile provision", define::<Provisioned>),
@@ -71,6 +75,7 @@ const ANSWERS: &[(&str, Define)] = &[
     ("quota show", define::<QuotaList>),
     ("quota watch", define::<QuotaList>),
     ("quota watch, later lines", define::<Change>),
+    ("reasons", define::<ReasonList>),
     ("session list", define::<SessionList>),
     ("session remove", define::<SessionRemoved>),
     ("session status", define::<Session>),

@@ -43,15 +43,15 @@ pub struct Explanation {
     pub eligible: bool,
     /// Stable reason word.
     pub reason: String,
-    /// Least remaining percent over the gating windows.
+    /// Least remaining percent over the gating windows, where there is a reading.
     pub headroom_percent: Option<f64>,
     /// Live leases on it.
     pub active_leases: u32,
-    /// What it was ranked by.
+    /// What it was ranked by; `null` when it was not, and under `round-robin`.
     pub score: Option<f64>,
     /// Age of its reading.
     pub reading_age_seconds: Option<u64>,
-    /// When its reason may have passed.
+    /// When its reason may have passed, never in the past; `null` when no time alone helps.
     #[schemars(with = "Option<String>", extend("format" = "date-time"))]
     pub retry_at: Option<Timestamp>,
 }
@@ -74,6 +74,8 @@ pub struct Selection {
     pub workspace: Utf8PathBuf,
     /// Why this profile.
     pub decision_reason: DecisionReason,
+    /// The model whose windows gated, as the caller named it; `null` when every window did.
+    pub model: Option<String>,
     /// Whether its reading is fresh.
     pub quota_fresh: bool,
     /// Least remaining percent over the gating windows.
@@ -92,7 +94,7 @@ pub struct Selection {
     pub identity: Option<Identity>,
     /// The lease; `null` in a dry run.
     pub lease: Option<Lease>,
-    /// One row per profile, with `--explain`.
+    /// One row per profile, with `--explain`: the pick first, then as they rank, then the others by id.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub explain: Option<Vec<Explanation>>,
 }

@@ -3,7 +3,8 @@
 //! The base login is proved from its own files, read-only, and its proof is bound to its tokens like a
 //! profile's; it stands in the snapshot under `@base`. When its token has expired, its last proof holds: the
 //! person's own CLI will renew it. The Desktop file is read again at every selection. An anchor that is
-//! configured but missing or unreadable is unverified; only `false` in the registry takes it out of play.
+//! configured but missing or unreadable is unverified, and so is a base login whose own files claim another
+//! account than the server names; only `false` in the registry takes an anchor out of play.
 
 use camino::Utf8Path;
 use serde_json::Value;
@@ -17,6 +18,7 @@ use crate::error::Result;
 use crate::id::ProviderKind;
 use crate::provider::LoginKind;
 use crate::provider::answer::text;
+use crate::quota::fetch::HINT_DISAGREES;
 use crate::registry::install;
 use crate::registry::schema::{Anchor, ProviderSettings};
 use crate::snapshot::profile::{BASE, Binding, Proof};
@@ -38,15 +40,16 @@ pub fn look(
     settings: &ProviderSettings,
     snapshot: &Snapshot,
 ) -> Result<Standing> {
-    let proof = snapshot
-        .states
-        .get(BASE)
-        .and_then(|state| state.proof.as_ref());
+    let known = snapshot.states.get(BASE);
+    let proof = known.and_then(|state| state.proof.as_ref());
     let (base, renew_base) = match &settings.base_home {
         Anchor::Off => (AnchorIdentity::Nobody, false),
         Anchor::At(home) => {
             let seen = credential::look(settings.kind, home, proof, context.clock);
-            base(&seen, proof, context)
+            let contradicted = known
+                .filter(|state| state.poll.reason.as_deref() == Some(HINT_DISAGREES))
+                .map(|_| HINT_DISAGREES);
+            base(&seen, proof, contradicted, context)
         }
     };
     let desktop = match &settings.desktop_identity_file {
@@ -66,7 +69,13 @@ pub fn look(
 }
 
 /// Who the base login is, by what its file looks like and its last proof.
-fn base(seen: &Seen, proof: Option<&Proof>, context: &Context) -> (AnchorIdentity, bool) {
+/// `contradicted` is why the server's last answer proved nothing.
+fn base(
+    seen: &Seen,
+    proof: Option<&Proof>,
+    contradicted: Option<&'static str>,
+    context: &Context,
+) -> (AnchorIdentity, bool) {
     let last = |reason| {
         proof.map_or(AnchorIdentity::Unverified(reason), |proof| {
             AnchorIdentity::Account(proof.fingerprint.clone())
@@ -88,7 +97,8 @@ fn base(seen: &Seen, proof: Option<&Proof>, context: &Context) -> (AnchorIdentit
         LoginKind::Blank | LoginKind::ApiKey => (AnchorIdentity::Nobody, false),
         LoginKind::Subscription if holds => (last("unproven"), false),
         LoginKind::Subscription if is_usable(&look.login, context.clock.now()) => {
-            (AnchorIdentity::Unverified("unproven"), true)
+            let reason = contradicted.unwrap_or("unproven");
+            (AnchorIdentity::Unverified(reason), true)
         }
         LoginKind::Subscription => (last("token_expired"), false),
     }

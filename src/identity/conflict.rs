@@ -74,6 +74,8 @@ pub struct Conflict {
     pub login: String,
     /// The command by which a person refreshes the base login.
     pub renew_base: String,
+    /// The command by which a person makes the base login anew.
+    pub login_base: String,
 }
 
 impl Conflict {
@@ -95,6 +97,7 @@ impl Conflict {
             overlap,
             login: provider.login_command(&profile.home),
             renew_base: provider.renew_command(base),
+            login_base: provider.base_login_command(base),
         }
     }
 }
@@ -137,6 +140,7 @@ impl Refusal for Conflict {
             Overlap::Duplicate(_) | Overlap::Base | Overlap::Desktop => self.login.clone(),
             Overlap::BaseUnverified("unproven") => format!("agent-fleet profile verify {profile}"),
             Overlap::BaseUnverified("token_expired") => self.renew_base.clone(),
+            Overlap::BaseUnverified("hint_disagrees") => self.login_base.clone(),
             Overlap::BaseUnverified(_) => {
                 format!("agent-fleet config set providers.{provider}.base_home false")
             }
@@ -299,6 +303,7 @@ mod tests {
             overlap,
             login: "the login command".to_owned(),
             renew_base: "the base command".to_owned(),
+            login_base: "the base login".to_owned(),
         }
     }
 
@@ -309,6 +314,10 @@ mod tests {
         assert_eq!(
             hint(Overlap::BaseUnverified("token_expired")),
             "the base command"
+        );
+        assert_eq!(
+            hint(Overlap::BaseUnverified("hint_disagrees")),
+            "the base login"
         );
         assert!(hint(Overlap::BaseUnverified("unproven")).contains("profile verify x"));
         assert!(hint(Overlap::BaseUnverified("no_login")).ends_with("base_home false"));

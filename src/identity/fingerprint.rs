@@ -110,6 +110,19 @@ impl Fingerprint {
         !differs && shares
     }
 
+    /// Which components are known, in name order.
+    pub fn components(&self) -> Vec<String> {
+        let all = [
+            ("account", &self.account),
+            ("organization", &self.organization),
+            ("user", &self.user),
+        ];
+        all.into_iter()
+            .filter(|(_, known)| known.is_some())
+            .map(|(name, _)| name.to_owned())
+            .collect()
+    }
+
     /// The first 8 digits, for people.
     pub fn short(&self) -> &str {
         self.whole.get(..8).unwrap_or(&self.whole)

@@ -7,15 +7,13 @@
 
 use jiff::Timestamp;
 
-use super::credential::{self, Seen};
+use super::credential::{self, Look, Seen};
 use crate::env::Context;
-use crate::error::{Code, Error, Refusal, code};
-use crate::id::ProfileId;
-use crate::provider::{self, Login, LoginKind};
+use crate::error::{Code, code};
+use crate::provider::{Login, LoginKind};
 use crate::registry::schema::{Credential, Profile, ProviderSettings, QuotaReader};
 use crate::snapshot::profile::{Binding, Note, ProfileState};
 use crate::sys::filesystem::Identity;
-use crate::sys::shell;
 
 /// How a profile's account stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,6 +48,8 @@ pub enum Unproven {
     ApiKey,
     /// A credential in the keyring that was never proved.
     NotEnrolled,
+    /// The access token has expired, and there is nothing to renew it with.
+    LoginExpired,
 }
 
 impl Unproven {
@@ -64,6 +64,7 @@ impl Unproven {
             Self::TokenExpired => "token_expired",
             Self::ApiKey => "api_key",
             Self::NotEnrolled => "not_enrolled",
+            Self::LoginExpired => "login_expired",
         }
     }
 
@@ -72,29 +73,13 @@ impl Unproven {
         match self {
             Self::LoggedOut => code::AUTH_BROKEN,
             Self::ApiKey => code::MONEY_GUARD,
+            Self::LoginExpired => code::LOGIN_EXPIRED,
             Self::NoLogin
             | Self::CredentialLink
             | Self::CredentialUnreadable
             | Self::CredentialUnparsable
             | Self::TokenExpired
             | Self::NotEnrolled => code::IDENTITY_UNPROVEN,
-        }
-    }
-
-    fn clause(self) -> &'static str {
-        match self {
-            Self::NoLogin => "its home holds no login",
-            Self::LoggedOut => "its login was refused and the provider's CLI emptied it",
-            Self::CredentialLink => {
-                "its credential file is a link, so another home may share the login"
-            }
-            Self::CredentialUnreadable => "its credential file cannot be read",
-            Self::CredentialUnparsable => "its credential file is not in the provider's format",
-            Self::TokenExpired => {
-                "its access token ran out before the server was asked whose login it is"
-            }
-            Self::ApiKey => "its home holds an API key, which is paid per token",
-            Self::NotEnrolled => "its stored credential was never proved",
         }
     }
 }
@@ -119,82 +104,33 @@ impl Standing {
             Self::Quarantined(_) => "identity_changed",
         }
     }
+}
 
-    /// The refusal of a profile that stands so; `None` when proven.
-    pub fn refusal(&self, profile: &Profile) -> Option<NotProven> {
-        let provider = provider::of(profile.provider);
-        let clause = match self {
-            Self::Proven(_) => return None,
-            Self::Renew => "its account was not proved for the login in its home",
-            Self::Unproven(reason) => reason.clause(),
-            Self::Quarantined(_) => "it is quarantined: its home held another account than before",
-        };
-        Some(NotProven {
-            profile: profile.id.clone(),
-            code: self.code()?,
-            word: self.word(),
-            clause,
-            credential: profile.home.join(provider.credential_file()).into_string(),
-            // Codex refuses to log in to a home that does not exist.
-            login: match self {
-                _ if !profile.home.exists() => {
-                    format!("agent-fleet profile provision {}", profile.id)
-                }
-                Self::Unproven(Unproven::TokenExpired) => {
-                    provider.renew_command(Some(&profile.home))
-                }
-                Self::Unproven(_) | Self::Proven(_) | Self::Renew | Self::Quarantined(_) => {
-                    provider.login_command(&profile.home)
-                }
-            },
-        })
+/// The login in the home, when it is another one than that which the server refused or which ran out: a person
+/// logged in again. Where nobody knows which one that was, any login is another.
+pub fn replaced(context: &Context, profile: &Profile, state: &ProfileState) -> Option<Box<Look>> {
+    if profile.credential != Credential::Home {
+        return None;
+    }
+    match credential::look(profile.provider, &profile.home, None, context.clock) {
+        Seen::Read(look) if is_another(&look.login, state) => Some(look),
+        Seen::Read(_)
+        | Seen::Missing
+        | Seen::Linked
+        | Seen::Unreadable
+        | Seen::Unparsable
+        | Seen::Unchanged => None,
     }
 }
 
-/// A profile whose account is not proved.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("profile `{profile}` cannot be used: {clause} ({word})")]
-pub struct NotProven {
-    /// Which.
-    pub profile: ProfileId,
-    code: Code,
-    word: &'static str,
-    clause: &'static str,
-    credential: String,
-    login: String,
-}
-
-impl Refusal for NotProven {
-    fn code(&self) -> Code {
-        self.code
-    }
-    fn hint(&self) -> Option<String> {
-        let word = self.word;
-        Some(
-            if matches!(
-                word,
-                "credential_link" | "credential_unreadable" | "credential_unparsable"
-            ) {
-                format!("ls -li {}", shell::quote(&self.credential))
-            } else if matches!(word, "no_login" | "logged_out" | "token_expired") {
-                self.login.clone()
-            } else if word == "api_key" {
-                format!("agent-fleet profile status {}", self.profile)
-            } else {
-                format!("agent-fleet profile verify {}", self.profile)
-            },
-        )
-    }
-}
-
-/// The refusal of a profile whose login the server takes no longer: only a new login helps.
-pub fn broken(profile: &Profile) -> Error {
-    let message = format!(
-        "the server no longer takes the login of profile `{}` (auth_broken)",
-        profile.id
-    );
-    Error::new(code::AUTH_BROKEN, message)
-        .hint(provider::of(profile.provider).login_command(&profile.home))
+/// Whether a login is another one than the last that was judged. Pure.
+fn is_another(login: &Login, state: &ProfileState) -> bool {
+    let proved = state.proof.as_ref().and_then(|proof| match &proof.binding {
+        Binding::Tokens(digest) => Some(digest),
+        Binding::NoCredential => None,
+    });
+    let judged = state.refused_login.as_ref().or(proved);
+    login.kind == LoginKind::Subscription && judged.is_none_or(|digest| *digest != login.digest)
 }
 
 /// What the standing is judged by.
@@ -250,7 +186,8 @@ pub fn judge(facts: &Facts<'_>) -> Standing {
             Standing::Proven(Some((look.file, look.at)))
         }
         _ if external || is_usable(&look.login, facts.now) => Standing::Renew,
-        _ => Standing::Unproven(Unproven::TokenExpired),
+        _ if look.login.refreshable => Standing::Unproven(Unproven::TokenExpired),
+        _ => Standing::Unproven(Unproven::LoginExpired),
     }
 }
 
@@ -281,13 +218,12 @@ pub fn check(
 
 #[cfg(test)]
 mod tests {
-    use super::{Facts, Standing, Unproven, judge};
-    use crate::error::Refusal as _;
+    use super::{Facts, Standing, Unproven, is_another, judge};
     use crate::id::ProviderKind::Claude;
     use crate::identity::credential::{Look, Seen};
     use crate::identity::fingerprint::{Account, Fingerprint, Key};
     use crate::provider::{Login, LoginKind};
-    use crate::registry::schema::{Credential, Profile, QuotaReader, SafetyPolicy};
+    use crate::registry::schema::QuotaReader;
     use crate::secret::Secret;
     use crate::snapshot::profile::{Binding, Note, Pinned, ProfileState, Proof};
     use crate::sys::filesystem::Identity;
@@ -443,44 +379,38 @@ mod tests {
     }
 
     #[test]
-    fn each_missing_proof_says_what_a_person_types() {
-        let directory = tempfile::tempdir().unwrap();
-        let home = camino::Utf8Path::from_path(directory.path()).unwrap();
-        let profile = |home: &camino::Utf8Path| Profile {
-            id: "claude-1".parse().unwrap(),
-            provider: Claude,
-            home: home.to_owned(),
-            pools: Vec::new(),
-            enabled: true,
-            credential: Credential::Home,
-            max_concurrent: 1,
-            reserve_percent: 0.0,
-            weight: 1,
-            safety_policy: SafetyPolicy::Worker,
-            allow_overage: false,
+    fn a_login_that_cannot_be_renewed_ends_with_its_token() {
+        let Seen::Read(mut look) = read(LoginKind::Subscription, "new", PAST) else {
+            panic!("not read");
         };
-        let hint = |standing: Standing, home: &camino::Utf8Path| {
-            let refusal = standing.refusal(&profile(home)).unwrap();
-            refusal.hint().unwrap()
+        look.login.refreshable = false;
+        assert_eq!(
+            decide(&state(None), &Seen::Read(look), &QuotaReader::Builtin),
+            Standing::Unproven(Unproven::LoginExpired)
+        );
+    }
+
+    #[test]
+    fn only_a_login_that_was_not_refused_yet_is_another() {
+        let login = |kind, digest| {
+            let Seen::Read(look) = read(kind, digest, AHEAD) else {
+                panic!("not read");
+            };
+            look.login
         };
-        let unproven = Standing::Unproven;
-        let in_home = |words: &str| format!("env CLAUDE_CONFIG_DIR={home} claude {words}");
-        assert_eq!(
-            hint(unproven(Unproven::NoLogin), home),
-            in_home("auth login")
-        );
-        assert_eq!(
-            hint(unproven(Unproven::TokenExpired), home),
-            in_home("auth status"),
-            "a token that ran out is no lost login"
-        );
-        assert_eq!(
-            hint(unproven(Unproven::NoLogin), &home.join("missing")),
-            "agent-fleet profile provision claude-1"
-        );
-        assert_eq!(
-            hint(Standing::Renew, home),
-            "agent-fleet profile verify claude-1"
+        let other = |state: &ProfileState, digest| {
+            is_another(&login(LoginKind::Subscription, digest), state)
+        };
+        let mut state = state(tokens("proved"));
+        assert!(!other(&state, "proved"), "the proved one was refused");
+        assert!(other(&state, "new"));
+        state.refused_login = Some("new".to_owned());
+        assert!(!other(&state, "new"), "the new one was refused as well");
+        assert!(other(&state, "newer"));
+        assert!(!is_another(&login(LoginKind::Blank, "newer"), &state));
+        assert!(
+            other(&ProfileState::named("claude-1"), "any"),
+            "nobody knows which was refused"
         );
     }
 }

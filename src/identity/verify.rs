@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::anchor;
-use super::conflict::{self, Conflict};
-use super::proof::{self, Standing};
+use super::conflict::{self, Anchors, Conflict, Overlap};
+use super::proof::{self, Standing, Unproven};
+use super::refusal;
 use crate::clock::Deadline;
 use crate::contract::identity::Verification;
 use crate::env::Context;
@@ -13,6 +14,7 @@ use crate::id::ProviderKind;
 use crate::provider::Want;
 use crate::quota::refresh::{Ask, Asker, Outcome, Outcomes, Target, refresh};
 use crate::registry::schema::{Profile, Registry};
+use crate::snapshot::durable::Damage;
 use crate::snapshot::profile::ProfileState;
 use crate::snapshot::provider::{self, Snapshot};
 
@@ -23,6 +25,17 @@ pub struct Verdict {
     pub row: Verification,
     /// Why it is not verified.
     pub refusal: Option<Error>,
+    /// Nobody could be asked, because the access token has expired: only the provider's CLI can renew it.
+    pub needs_refresh: bool,
+}
+
+impl Verdict {
+    /// Makes it a refusal for this reason.
+    pub fn refuse(&mut self, error: Error) {
+        self.row.verified = false;
+        error.code.name.clone_into(&mut self.row.reason);
+        self.refusal = Some(error);
+    }
 }
 
 const IDENTITY: Want = Want {
@@ -70,14 +83,7 @@ pub fn verify(
     for kind in kinds {
         let snapshot = provider::load(context, kind)?;
         let anchors = anchor::look(context, registry.provider(kind)?, &snapshot)?.anchors;
-        let proved: Vec<_> = registry
-            .of(kind)
-            .filter_map(|profile| {
-                let state = snapshot.states.get(profile.id.as_str())?;
-                Some((profile.id.as_str(), &state.proof.as_ref()?.fingerprint))
-            })
-            .collect();
-        conflicts.extend(conflict::find(&proved, &anchors));
+        conflicts.extend(overlaps(registry, kind, &snapshot, &anchors));
         known.insert(kind, snapshot);
     }
     profiles
@@ -98,6 +104,43 @@ pub fn verify(
         .collect()
 }
 
+/// Why a profile is not verified, by what is known of it.
+pub(super) fn in_the_way(
+    profile: &Profile,
+    state: &ProfileState,
+    damage: Option<&Damage>,
+    standing: &Standing,
+    conflict: Option<Conflict>,
+) -> Option<Error> {
+    match (damage, standing, conflict) {
+        (Some(damage), _, _) => Some(damage.clone().into()),
+        (None, Standing::Proven(_), Some(conflict)) => Some(conflict.into()),
+        (None, Standing::Proven(_), None) => {
+            state.auth_broken.as_ref().map(|_| refusal::broken(profile))
+        }
+        (None, Standing::Renew | Standing::Unproven(_) | Standing::Quarantined(_), _) => {
+            standing.refusal(profile).map(Error::from)
+        }
+    }
+}
+
+/// Who shares whose account among the profiles of a provider, as proved last or else as pinned.
+pub(super) fn overlaps(
+    registry: &Registry,
+    kind: ProviderKind,
+    snapshot: &Snapshot,
+    anchors: &Anchors,
+) -> BTreeMap<String, Overlap> {
+    let accounts: Vec<_> = registry
+        .of(kind)
+        .filter_map(|profile| {
+            let id = profile.id.as_str();
+            Some((id, snapshot.states.get(id)?.fingerprint()?))
+        })
+        .collect();
+    conflict::find(&accounts, anchors)
+}
+
 fn verdict(
     context: &Context,
     registry: &Registry,
@@ -114,20 +157,8 @@ fn verdict(
         registry.provider(profile.provider)?,
         state,
     );
-    let refusal = match (
-        snapshot.damaged.get(profile.id.as_str()),
-        &standing,
-        conflict,
-    ) {
-        (Some(damage), _, _) => Some(damage.clone().into()),
-        (None, Standing::Proven(_), Some(conflict)) => Some(conflict.into()),
-        (None, Standing::Proven(_), None) => {
-            state.auth_broken.as_ref().map(|_| proof::broken(profile))
-        }
-        (None, Standing::Renew | Standing::Unproven(_) | Standing::Quarantined(_), _) => {
-            standing.refusal(profile).map(Error::from)
-        }
-    };
+    let damage = snapshot.damaged.get(profile.id.as_str());
+    let refusal = in_the_way(profile, state, damage, &standing, conflict);
     let key = Target::Profile(profile).key();
     let asked = match outcomes.get(&key) {
         Some(Outcome::Left(word) | Outcome::Failed(word)) => Some(*word),
@@ -140,7 +171,7 @@ fn verdict(
         (Some(_), _, _) => standing.word(),
     };
     let refusal = refusal.map(|error| match (&standing, asked) {
-        (Standing::Renew, Some("unauthorized")) => proof::broken(profile),
+        (Standing::Renew, Some("unauthorized")) => refusal::broken(profile),
         (Standing::Renew, Some(word)) => Error {
             message: format!("{} ({word})", error.message),
             ..error
@@ -158,6 +189,7 @@ fn verdict(
             identity_source: proof.map(|proof| proof.source.clone()),
             verified_at: proof.map(|proof| proof.at),
         },
+        needs_refresh: refusal.is_some() && asked == Some(Unproven::TokenExpired.word()),
         refusal,
     })
 }

@@ -149,6 +149,8 @@ pub fn with_holders(error: Error, holders: &[Lease], now: jiff::Timestamp) -> Er
         })
         .collect();
     let first = holders.iter().filter_map(|lease| lease.expires_at).min();
+    // One that expired since it was looked at frees its slot now.
+    let first = first.map(|at| at.max(now));
     let retry_at = error.retry_at.into_iter().chain(first).min();
     error.detail("holders", rows).retry_at(retry_at)
 }

@@ -70,6 +70,14 @@ impl Witness {
         descriptor::survive_exec(file.try_clone()?).map(Some)
     }
 
+    /// Runs `body`, whose child inherits the witness: it holds it for as long as it lives, whatever becomes of us.
+    pub fn lend<T>(&self, body: impl FnOnce() -> T) -> io::Result<T> {
+        match &self.file {
+            Some(file) => descriptor::lend(file, body),
+            None => Ok(body()),
+        }
+    }
+
     /// Unlocks the witness for every process that shares it.
     pub fn give_up(self) {
         // Closing alone would leave it held while another thread is between fork and exec.

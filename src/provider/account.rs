@@ -16,13 +16,17 @@ pub(crate) fn identity_source(provider: ProviderKind) -> &'static str {
     }
 }
 
-/// Whom the files of a home claim its login belongs to. A claim proves nothing, but one that contradicts
+/// Whom the files of a home claim its login belongs to; `settings` is where the CLI's own settings are. A claim proves nothing, but one that contradicts
 /// the server means that a login is half-way in or out.
-pub(crate) fn hints(provider: ProviderKind, home: &Utf8Path, credential: &[u8]) -> Vec<Account> {
+pub(crate) fn hints(
+    provider: ProviderKind,
+    settings: &Utf8Path,
+    credential: &[u8],
+) -> Vec<Account> {
     match provider {
         ProviderKind::Claude => {
             // A settings file that cannot be read claims nothing.
-            let settings = read::optional(home.join(claude::login::SETTINGS_FILE));
+            let settings = read::optional(settings.join(claude::login::SETTINGS_FILE));
             claude::login::hints(credential, settings.ok().flatten().as_deref())
         }
         ProviderKind::Codex => codex::login::hints(credential),

@@ -13,6 +13,7 @@ pub mod environment;
 pub mod home;
 pub(crate) mod http;
 pub mod inhabitant;
+mod model;
 pub mod overrides;
 pub mod scripted;
 #[cfg(test)]
@@ -55,7 +56,7 @@ pub struct Login {
     pub refreshable: bool,
     /// From when a CLI that starts renews it first; `None` when it never does.
     pub renewed_from: Option<Timestamp>,
-    /// When the whole login ends, where the file says so.
+    /// When the whole login ends, where the file says so; with its access token, when nothing can renew that.
     pub login_expires_at: Option<Timestamp>,
 }
 
@@ -311,10 +312,22 @@ pub trait Provider: Sync + std::fmt::Debug {
     /// The provider's own command by which a person logs in to this home.
     fn login_command(&self, home: &Utf8Path) -> String;
 
-    /// What a person types so that a login whose access token ran out can be asked about again: a command of
-    /// the provider's CLI that refreshes it, where there is one that does nothing else, or a new login.
+    /// The same for the base CLI; `None` is the CLI's own default home, whose name on macOS must not be spelt out.
+    fn base_login_command(&self, home: Option<&Utf8Path>) -> String;
+
+    /// What a person types so that a login whose access token ran out can be asked about again.
     /// `None` is the CLI's own default home, whose name on macOS must not be spelt out.
     fn renew_command(&self, home: Option<&Utf8Path>) -> String;
+
+    /// Arguments by which the CLI refreshes a login whose access token ran out, does nothing else with it, and
+    /// ends by itself; without input, and whoever reads its output.
+    fn refresh_arguments(&self) -> &'static [&'static str];
+
+    /// How often the CLI may have to be started so before it does refresh.
+    fn refresh_starts(&self) -> u32;
+
+    /// The file or directory by which another process says that it is refreshing the login of this home now.
+    fn refreshing(&self, home: &Utf8Path, now: Timestamp) -> Option<Utf8PathBuf>;
 
     /// Reads a credential file's bytes.
     fn parse_login(&self, bytes: &[u8]) -> Result<Login, LoginError>;

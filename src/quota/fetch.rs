@@ -9,10 +9,10 @@
 use std::time::Duration;
 
 use camino::Utf8Path;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use super::external::{self, Subject};
-use super::headroom::{self, Question, Status, TOKEN_EXPIRED};
+use super::headroom::{self, Question, Status};
 use super::poll;
 use super::refresh::{Ask, Asker, Outcome, Target};
 use super::window::Reading;
@@ -25,6 +25,7 @@ use crate::identity::credential::{self, Look, Seen};
 use crate::identity::fingerprint::{Account, Fingerprint, Key};
 use crate::identity::proof::{Unproven, is_usable};
 use crate::provider::{self as services, FetchError, Fetched, LoginKind, Want, account};
+use crate::reason::TOKEN_EXPIRED;
 use crate::registry::schema::{
     Anchor, Credential, ProviderSettings, QuotaReader, Registry, SafetyPolicy,
 };
@@ -36,7 +37,9 @@ use crate::store::lock::{Locks, Mode, Name};
 /// The reason word of a login that the server turned away.
 const REFUSED: &str = "unauthorized";
 /// The reason word of files that contradict the server about whose login they hold.
-const HINT_DISAGREES: &str = "hint_disagrees";
+pub(crate) const HINT_DISAGREES: &str = "hint_disagrees";
+/// How long a contradiction is left alone: a login that is half-way in needs no longer.
+const SETTLING: SignedDuration = SignedDuration::from_secs(10);
 
 /// How long a server or a reader may take; what is left of a routine verb's time is for keeping the answer.
 const LONGEST: Duration = Duration::from_secs(6);
@@ -124,6 +127,17 @@ impl<'a> Fetch<'a> {
 
     fn provider(&self) -> ProviderKind {
         self.settings.kind
+    }
+
+    /// Where the CLI keeps its own settings: beside its default home, within any other.
+    fn settings_home(&self) -> &Utf8Path {
+        let person = &self.context.roots.home;
+        let default = person.join(services::of(self.provider()).default_home());
+        if self.name == BASE && self.home == default {
+            person
+        } else {
+            self.home
+        }
     }
 
     fn is_external(&self) -> bool {
@@ -338,8 +352,10 @@ impl<'a> Fetch<'a> {
         let now = self.context.clock.now();
         let hints = look
             .as_ref()
-            .filter(|_| self.name != BASE)
-            .map(|look| account::hints(self.provider(), self.home, look.text.expose().as_bytes()))
+            .map(|look| {
+                let settings = self.settings_home();
+                account::hints(self.provider(), settings, look.text.expose().as_bytes())
+            })
             .unwrap_or_default();
         let look = look.as_deref();
         provider::update(self.context, self.provider(), self.deadline, |snapshot| {
@@ -362,6 +378,7 @@ impl<'a> Fetch<'a> {
                 if contradicted && may_be(state, &fingerprint) {
                     state.proof = None;
                     state.poll.reason = Some(HINT_DISAGREES.to_owned());
+                    state.poll.next_at = now.checked_add(SETTLING).ok();
                     return Ok(Outcome::Failed(HINT_DISAGREES));
                 }
                 let proof = Proof {
@@ -397,14 +414,20 @@ impl<'a> Fetch<'a> {
                     state.poll.reason = Some(poll::MISREAD.to_owned());
                 }
                 // The server takes the login after all. What a worker said of it stands.
-                state.auth_broken.take_if(|note| note.reason == REFUSED);
+                if state
+                    .auth_broken
+                    .take_if(|note| note.reason == REFUSED)
+                    .is_some()
+                {
+                    state.refused_login = None;
+                }
             }
             match first_error(&brought.fetched) {
                 None => Ok(Outcome::Known),
                 Some(error) => {
                     // An external reader may mean an expired token, which is no broken login.
                     if *error == FetchError::Unauthorized && !self.is_external() {
-                        merge::auth_broken(state, REFUSED, now);
+                        merge::refused(state, digest, now);
                     }
                     let identity = matches!(&brought.fetched.identity, Some(Err(_)));
                     Ok(Outcome::Failed(poll::reason(error, identity)))

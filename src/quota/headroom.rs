@@ -10,14 +10,13 @@
 //! token: refusing it would wait for a person. Anything else is stale and routes nothing. Where nobody may
 //! read the quota, an older reading is none: it could never be renewed.
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
+use super::model::{Model, gates};
 use super::poll;
-use super::window::{Reading, Window};
+use super::window::{Kind, Reading, Window};
+use crate::reason::{self, TOKEN_EXPIRED};
 use crate::snapshot::profile::{Poll, ProfileState};
-
-/// The reason word of an expired access token.
-pub(super) const TOKEN_EXPIRED: &str = "token_expired";
 
 /// What a reading is good for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -36,10 +35,10 @@ impl Status {
     /// The status as it is written in JSON.
     pub fn name(self) -> &'static str {
         match self {
-            Self::Fresh => "fresh",
-            Self::Presumed => "presumed",
-            Self::Stale => "stale",
-            Self::Unmeasured => "unmeasured",
+            Self::Fresh => reason::FRESH,
+            Self::Presumed => reason::PRESUMED,
+            Self::Stale => reason::STALE,
+            Self::Unmeasured => reason::UNMEASURED,
         }
     }
 }
@@ -48,7 +47,7 @@ impl Status {
 #[derive(Clone, Copy, Debug)]
 pub struct Question<'a> {
     /// The model that the worker will use; `None` when nobody said.
-    pub model: Option<&'a str>,
+    pub model: Option<&'a Model>,
     /// A reading older than this many seconds is stale.
     pub fresh_seconds: u64,
     /// When a worker of ours last used the account, as far as is known.
@@ -57,6 +56,17 @@ pub struct Question<'a> {
     pub readable: bool,
     /// The moment of asking.
     pub now: Timestamp,
+}
+
+/// One window that gates, as it is now.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Share {
+    /// By duration.
+    pub kind: Kind,
+    /// 0 to 100; 100 once it has reset.
+    pub remaining: f64,
+    /// When it becomes full again, if it says so and that lies ahead.
+    pub resets_at: Option<Timestamp>,
 }
 
 /// What a profile's reading is worth at one moment.
@@ -68,10 +78,46 @@ pub struct Worth {
     pub reason: Option<String>,
     /// Least remaining percent, 0 to 100; `None` without a reading.
     pub headroom: Option<f64>,
-    /// When the tightest window becomes full again, if it says so and that lies ahead.
-    pub resets_at: Option<Timestamp>,
     /// Age of the reading in seconds.
     pub age_seconds: Option<u64>,
+    /// The windows that gate.
+    pub windows: Vec<Share>,
+    /// When it will be read anew if it is asked for, never in the past; `None` when only a worker's own CLI
+    /// can bring that about, or nobody.
+    pub measured_at: Option<Timestamp>,
+    /// When it will be presumed full without being read: every window has reset by then. `None` unless it
+    /// cannot be renewed.
+    pub presumed_at: Option<Timestamp>,
+}
+
+impl Worth {
+    /// A fresh reading of one window with this share left.
+    pub fn fresh(remaining: f64) -> Self {
+        Self {
+            status: Status::Fresh,
+            reason: None,
+            headroom: Some(remaining),
+            age_seconds: Some(0),
+            windows: vec![Share {
+                kind: Kind::Other,
+                remaining,
+                resets_at: None,
+            }],
+            measured_at: None,
+            presumed_at: None,
+        }
+    }
+
+    /// When every window has more than `reserve` percent left: when the last one that has not will have reset.
+    /// Where one does not say when that is, it has to be read anew.
+    pub fn frees_at(&self, reserve: f64) -> Option<Timestamp> {
+        self.windows
+            .iter()
+            .filter(|window| window.remaining <= reserve)
+            .map(|window| window.resets_at.or(self.measured_at))
+            .try_fold(None, |latest, at| Some(latest.max(Some(at?))))
+            .flatten()
+    }
 }
 
 /// True when a window became full again since it was read.
@@ -89,23 +135,6 @@ pub fn remaining(window: &Window, now: Timestamp) -> f64 {
         window.remaining_percent.min(100.0)
     } else {
         0.0
-    }
-}
-
-/// Whether a window limits work with this model.
-pub fn gates(window: &Window, model: Option<&str>) -> bool {
-    match (&window.scope, model) {
-        (None, _) | (_, None) => true,
-        (Some(scope), Some(model)) => {
-            let plain = |text: &str| -> String {
-                text.chars()
-                    .filter(char::is_ascii_alphanumeric)
-                    .map(|letter| letter.to_ascii_lowercase())
-                    .collect()
-            };
-            let (scope, model) = (plain(scope), plain(model));
-            model.contains(&scope) || scope.contains(&model)
-        }
     }
 }
 
@@ -127,26 +156,30 @@ pub fn reading(state: &ProfileState) -> Option<&Reading> {
 pub fn worth(state: &ProfileState, question: &Question<'_>) -> Worth {
     let now = question.now;
     let block = renewal_block(&state.poll, question);
-    let gating: Vec<&Window> = reading(state)
+    let known = reading(state);
+    let gating: Vec<&Window> = known
         .map(|reading| &reading.windows)
         .into_iter()
         .flatten()
         .filter(|window| gates(window, question.model))
         .collect();
-    let tightest = gating
+    let windows: Vec<Share> = gating.iter().map(|window| share(window, now)).collect();
+    let tightest = windows
         .iter()
-        .copied()
-        .min_by(|one, other| remaining(one, now).total_cmp(&remaining(other, now)));
-    let known = reading(state).filter(|reading| {
+        .map(|window| window.remaining)
+        .min_by(f64::total_cmp);
+    let known = known.filter(|reading| {
         is_young(reading, question) || state.poll.reason.as_deref() != Some(poll::UNMEASURABLE)
     });
-    let (Some(reading), Some(tightest)) = (known, tightest) else {
+    let (Some(reading), Some(headroom)) = (known, tightest) else {
         return Worth {
             status: Status::Unmeasured,
-            reason: Some(block.unwrap_or("never_measured").to_owned()),
+            reason: Some(block.unwrap_or(reason::NEVER_MEASURED).to_owned()),
             headroom: None,
-            resets_at: None,
             age_seconds: None,
+            windows: Vec::new(),
+            measured_at: measured_at(state, question, now),
+            presumed_at: None,
         };
     };
     let age = age_seconds(reading.at, now);
@@ -162,19 +195,53 @@ pub fn worth(state: &ProfileState, question: &Question<'_>) -> Worth {
         match block {
             Some(block) if cannot_be_worse || waits_for_a_worker => (Status::Presumed, Some(block)),
             Some(block) => (Status::Stale, Some(block)),
-            None => (
-                Status::Stale,
-                Some(if any_reset { "reset" } else { "aged" }),
-            ),
+            None if any_reset => (Status::Stale, Some(reason::RESET)),
+            None => (Status::Stale, Some(reason::AGED)),
         }
     };
+    let aged_at = match status {
+        Status::Fresh => after(reading.at, question.fresh_seconds),
+        Status::Presumed | Status::Stale | Status::Unmeasured => now,
+    };
+    let full_at = gating
+        .iter()
+        .map(|window| window.resets_at)
+        .try_fold(now, |latest, at| Some(latest.max(at?)));
     Worth {
         status,
         reason: reason.map(str::to_owned),
-        headroom: Some(remaining(tightest, now)),
-        resets_at: tightest.resets_at.filter(|at| *at > now),
+        headroom: Some(headroom),
         age_seconds: Some(age),
+        windows,
+        measured_at: measured_at(state, question, aged_at),
+        presumed_at: full_at.filter(|_| block.is_some()),
     }
+}
+
+fn share(window: &Window, now: Timestamp) -> Share {
+    Share {
+        kind: window.kind,
+        remaining: remaining(window, now),
+        resets_at: window.resets_at.filter(|at| *at > now),
+    }
+}
+
+/// The first whole second at which something is older than so many seconds.
+fn after(at: Timestamp, seconds: u64) -> Timestamp {
+    let span = i64::try_from(seconds).map_or(SignedDuration::MAX, SignedDuration::from_secs);
+    let span = span.saturating_add(SignedDuration::from_secs(1));
+    at.checked_add(span).unwrap_or(Timestamp::MAX)
+}
+
+/// When the reading will be renewed if it is asked for from `from` on.
+fn measured_at(
+    state: &ProfileState,
+    question: &Question<'_>,
+    from: Timestamp,
+) -> Option<Timestamp> {
+    let expired = state.poll.reason.as_deref() == Some(TOKEN_EXPIRED);
+    let asks = question.readable && !expired;
+    asks.then(|| from.max(poll::next_at(&state.poll, question.now).unwrap_or(from)))
 }
 
 fn is_young(reading: &Reading, question: &Question<'_>) -> bool {
@@ -185,13 +252,13 @@ fn is_young(reading: &Reading, question: &Question<'_>) -> bool {
 /// Why a reading cannot be renewed now, if it cannot.
 fn renewal_block<'a>(poll: &'a Poll, question: &Question<'_>) -> Option<&'a str> {
     if !question.readable {
-        return Some("no_reader");
+        return Some(reason::NO_READER);
     }
     match poll.reason.as_deref() {
         // The token stays expired until a worker's CLI renews it, however long that takes.
         Some(TOKEN_EXPIRED) => Some(TOKEN_EXPIRED),
-        reason if poll::next_at(poll, question.now).is_some() => {
-            Some(reason.unwrap_or("recently_measured"))
+        word if poll::next_at(poll, question.now).is_some() => {
+            Some(word.unwrap_or(reason::RECENTLY_MEASURED))
         }
         _ => None,
     }
@@ -199,9 +266,10 @@ fn renewal_block<'a>(poll: &'a Poll, question: &Question<'_>) -> Option<&'a str>
 
 #[cfg(test)]
 mod tests {
-    use super::{Question, Status, Worth, gates, worth};
+    use super::{Question, Status, Worth, worth};
     use crate::id::ProviderKind::Claude;
     use crate::identity::fingerprint::{Account, Key};
+    use crate::quota::model::Model;
     use crate::quota::window::{Kind, Reading, Window};
     use crate::snapshot::profile::{Binding, ProfileState, Proof};
     use jiff::{SignedDuration, Timestamp};
@@ -270,7 +338,51 @@ mod tests {
             (Status::Fresh, None)
         );
         assert_eq!(worth.headroom, Some(41.0));
-        assert_eq!(worth.resets_at, Some(after(900)));
+        assert_eq!(worth.frees_at(50.0), Some(after(900)));
+    }
+
+    #[test]
+    fn the_last_window_to_reset_frees_the_account() {
+        let both = state(
+            10,
+            vec![window(5.0, Some(60), None), window(10.0, Some(9000), None)],
+        );
+        let worth = ask(&both, Some(0));
+        assert_eq!(worth.frees_at(15.0), Some(after(9000)));
+        assert_eq!(worth.frees_at(7.0), Some(after(60)));
+        assert_eq!(worth.frees_at(1.0), None, "nothing has to reset");
+        // A window that says no end has to be read anew, once the reading has aged.
+        let endless = state(
+            10,
+            vec![window(5.0, Some(60), None), window(0.0, None, None)],
+        );
+        assert_eq!(ask(&endless, Some(0)).frees_at(15.0), Some(after(291)));
+    }
+
+    #[test]
+    fn a_used_up_window_of_another_model_is_in_nobodys_way() {
+        let state = state(
+            10,
+            vec![
+                window(70.0, Some(60), None),
+                window(0.0, Some(9000), Some("opus")),
+            ],
+        );
+        let asked = |model: Option<&Model>| {
+            let question = Question {
+                model,
+                fresh_seconds: 300,
+                last_used: None,
+                readable: true,
+                now: now(),
+            };
+            worth(&state, &question)
+        };
+        let named = |name: &str| asked(Some(&name.parse().unwrap())).headroom;
+        assert_eq!(named("sonnet"), Some(70.0));
+        assert_eq!(named("claude-opus-4-1"), Some(0.0));
+        assert_eq!(named("newcomer"), Some(0.0), "it may be limited too");
+        assert_eq!(asked(None).headroom, Some(0.0));
     }
 
     #[test]
@@ -326,16 +438,6 @@ mod tests {
         assert_eq!(ask(&state, None).status, Status::Presumed);
         state.poll.next_at = Some(after(0));
         assert_eq!(ask(&state, None).status, Status::Stale);
-    }
-
-    #[test]
-    fn a_scoped_window_gates_its_model_and_the_unknown_one() {
-        let opus = window(3.0, None, Some("opus"));
-        assert!(gates(&opus, Some("claude-opus-4-5")));
-        assert!(gates(&opus, Some("Opus")));
-        assert!(!gates(&opus, Some("sonnet")));
-        assert!(gates(&opus, None));
-        assert!(gates(&window(3.0, None, None), Some("sonnet")));
     }
 
     proptest! {

@@ -4,6 +4,7 @@ pub(crate) mod external;
 pub(crate) mod fetch;
 pub mod headroom;
 pub mod limit;
+pub mod model;
 pub mod poll;
 pub mod refresh;
 pub mod report;

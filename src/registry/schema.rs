@@ -52,7 +52,7 @@ impl Default for Settings {
             stale_readings: StaleReadings::Presume,
             unmeasured: Unmeasured::Refuse,
             active_lease_penalty: 8.0,
-            strategy: Strategy::Headroom,
+            strategy: Strategy::SoonestReset,
             worker_env: WorkerEnvironment::Inherit,
         }
     }

@@ -13,6 +13,7 @@ mod pool;
 mod profile;
 mod provider;
 mod quota;
+mod reason;
 mod registry;
 mod selection;
 mod session;

@@ -272,7 +272,7 @@ const SOON: SignedDuration = SignedDuration::from_hours(7 * 24);
 fn login(status: &ProfileStatus, now: Timestamp, ends: Ends) -> String {
     let role = match status.auth_status.as_str() {
         "logged_in" | "refreshable" | "api_key" => Role::Good,
-        "logged_out" => Role::Bad,
+        "logged_out" | "expired" => Role::Bad,
         _ => Role::Warning,
     };
     let text = paint(role, &status.auth_status.replace('_', " "));

@@ -1,5 +1,7 @@
 //! A selection on a page, and the table that says why each profile was or was not chosen.
 
+use std::collections::BTreeSet;
+
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
@@ -129,5 +131,19 @@ pub(super) fn table(explanations: &[Explanation], now: Timestamp) -> Page {
         "reading",
         "again",
     ];
-    Page::new().table(&columns, rows, "no profile is in the pool")
+    let page = Page::new().table(&columns, rows, "no profile is in the pool");
+    let refused = explanations.iter().filter(|row| !row.eligible);
+    let words: BTreeSet<_> = refused.map(|row| words::plain(&row.reason)).collect();
+    if words.is_empty() {
+        return page;
+    }
+    let words: Vec<_> = words.into_iter().collect();
+    page.line(format!(
+        "{}  {}",
+        paint(Role::Faint, "words:"),
+        paint(
+            Role::Literal,
+            &format!("agent-fleet reasons {}", words.join(" "))
+        )
+    ))
 }

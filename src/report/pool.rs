@@ -1,4 +1,7 @@
 //! What a pool can take now, for `pool status`.
+//!
+//! It is what a choice would come to, without the network: a reading that has aged counts as it stood, because
+//! choosing renews it by the way. `retry_at` is the earliest time at which any enabled profile may be back.
 
 use super::profile::statuses;
 use crate::choose::rank::adjusted_headroom;
@@ -9,6 +12,7 @@ use crate::env::Context;
 use crate::error::Result;
 use crate::id::{PoolId, ProviderKind};
 use crate::lease::LeaseStore;
+use crate::reason;
 use crate::registry::schema::{Missing, Profile, Registry, Settings};
 
 /// The status of a pool: local files only. Fails with `not_found` when no profile is in it.
@@ -72,7 +76,10 @@ fn summary(
         provider,
         available,
         selection_mode: if available { "quota" } else { "unavailable" },
-        degraded: available && !eligible.iter().any(|one| one.quota.fresh),
+        degraded: available
+            && !eligible
+                .iter()
+                .any(|one| one.routeability.reason == reason::FRESH),
         eligible_profiles: u32::try_from(eligible.len()).unwrap_or(u32::MAX),
         best_adjusted_headroom_percent: best,
         active_leases: profiles.iter().map(|one| one.active_leases).sum(),
@@ -90,7 +97,5 @@ fn summary(
 }
 
 fn can_take(status: &ProfileStatus) -> bool {
-    status.profile.enabled
-        && status.routeability.eligible
-        && status.active_leases < status.profile.max_concurrent
+    status.profile.enabled && status.routeability.eligible
 }

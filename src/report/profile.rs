@@ -2,14 +2,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::choose::routeability::{self, Look};
+use jiff::Timestamp;
+
+use crate::choose::routeability::{self, Look, taken, with_slots};
 use crate::clock::Deadline;
+use crate::contract::lease::{Lease, Verdict};
 use crate::contract::profile::{Note, Overage, Profile as Shown, ProfileStatus};
 use crate::env::Context;
 use crate::error::Result;
-use crate::identity::credential::{self, Seen};
+use crate::identity::auth;
 use crate::lease::{LeaseStore, Occupancy};
-use crate::provider::{LoginKind, overrides};
+use crate::provider::overrides;
 use crate::quota::report::row;
 use crate::registry::schema::{Profile, Registry};
 use crate::snapshot::profile::ProfileState;
@@ -23,6 +26,18 @@ pub fn statuses(
     deadline: &Deadline,
 ) -> Result<Vec<ProfileStatus>> {
     let occupancy = store.occupancy()?;
+    let is_full = |profile: &&Profile| taken(profile, &occupancy) >= profile.max_concurrent;
+    // Only reservations end at a known time, and only where no slot is left does it matter.
+    let leases = if profiles.iter().any(is_full) {
+        store.list()?.leases
+    } else {
+        Vec::new()
+    };
+    let slots = Slots {
+        occupancy,
+        leases,
+        now: context.clock.now(),
+    };
     let kinds: BTreeSet<_> = profiles.iter().map(|profile| profile.provider).collect();
     let mut looks = BTreeMap::new();
     for kind in kinds {
@@ -35,26 +50,47 @@ pub fn statuses(
                 context,
                 registry,
                 profile,
-                &occupancy,
+                &slots,
                 &looks[&profile.provider],
             )
         })
         .collect()
 }
 
+/// Who holds which slot.
+struct Slots {
+    occupancy: Occupancy,
+    leases: Vec<Lease>,
+    now: Timestamp,
+}
+
+impl Slots {
+    /// When the first reservation on a profile expires, never in the past.
+    fn expires_at(&self, profile: &Profile) -> Option<Timestamp> {
+        self.leases
+            .iter()
+            .filter(|lease| lease.profile == profile.id && lease.verdict != Verdict::Dead)
+            .filter_map(|lease| lease.expires_at)
+            .min()
+            .map(|at| at.max(self.now))
+    }
+}
+
 fn status(
     context: &Context,
     registry: &Registry,
     profile: &Profile,
-    occupancy: &Occupancy,
+    slots: &Slots,
     look: &Look,
 ) -> Result<ProfileStatus> {
     let report = routeability::report_on(context, registry, profile, look)?;
     let state = &report.state;
+    let taken = taken(profile, &slots.occupancy);
+    let expires_at = slots.expires_at(profile);
     Ok(ProfileStatus {
         profile: Shown::from(profile),
-        active_leases: occupancy.live(&profile.id),
-        auth_status: auth_status(context, profile).to_owned(),
+        active_leases: slots.occupancy.live(&profile.id),
+        auth_status: auth::brief(context, profile).to_owned(),
         cooldown: cooldown(context, state),
         drain: state.durable.drain.as_ref().map(|note| Note {
             reason: note.reason.clone(),
@@ -72,36 +108,13 @@ fn status(
                 .and_then(|reading| reading.overage_enabled),
             allowed: profile.allow_overage,
         },
-        routeability: report.routeability,
+        routeability: with_slots(report.routeability, profile, taken, expires_at),
         auth_overrides: overrides::found(context, registry, profile, None)
             .into_iter()
             .map(Into::into)
             .collect(),
         login_expires_at: state.login_expires_at,
     })
-}
-
-/// What the credential file alone says.
-fn auth_status(context: &Context, profile: &Profile) -> &'static str {
-    match credential::look(profile.provider, &profile.home, None, context.clock) {
-        Seen::Read(look) => match look.login.kind {
-            LoginKind::ApiKey => "api_key",
-            LoginKind::Blank => "logged_out",
-            LoginKind::Subscription => {
-                let expired = look
-                    .login
-                    .access_expires_at
-                    .is_some_and(|at| at <= context.clock.now());
-                match (expired, look.login.refreshable) {
-                    (false, _) => "logged_in",
-                    (true, true) => "refreshable",
-                    (true, false) => "logged_out",
-                }
-            }
-        },
-        Seen::Missing => "logged_out",
-        Seen::Linked | Seen::Unreadable | Seen::Unparsable | Seen::Unchanged => "unknown",
-    }
 }
 
 /// The cooldown that ends last.

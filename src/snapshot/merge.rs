@@ -56,6 +56,7 @@ pub fn prove(state: &mut ProfileState, proof: Proof) -> Proved {
         .is_some_and(|note| note.at <= proof.at)
     {
         state.auth_broken = None;
+        state.refused_login = None;
     }
     state.proof = Some(proof);
     proved
@@ -64,6 +65,7 @@ pub fn prove(state: &mut ProfileState, proof: Proof) -> Proved {
 /// Takes the proof of an anchor, which may change its account as the person likes.
 pub fn prove_anchor(state: &mut ProfileState, proof: Proof) {
     state.auth_broken = None;
+    state.refused_login = None;
     state.proof = Some(proof);
 }
 
@@ -140,6 +142,12 @@ pub fn auth_broken(state: &mut ProfileState, reason: &str, at: Timestamp) {
             at,
         });
     }
+}
+
+/// Notes that the server refused this very login.
+pub fn refused(state: &mut ProfileState, login: Option<&str>, at: Timestamp) {
+    auth_broken(state, "unauthorized", at);
+    state.refused_login = login.map(str::to_owned);
 }
 
 #[cfg(test)]

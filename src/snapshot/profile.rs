@@ -142,6 +142,9 @@ pub struct ProfileState {
     /// `auth_broken` seen in evidence or by a reader, with its time; cleared by a newer proof.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub auth_broken: Option<Note>,
+    /// Digest of the login that the server refused; another one in the home may be asked about again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub refused_login: Option<String>,
     /// Fetch budget.
     pub poll: Poll,
     /// The transcripts of leases that were not seen to end, oldest first.

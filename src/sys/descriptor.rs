@@ -17,11 +17,26 @@ const HIGH: RawFd = 100;
 ///
 /// The duplicate shares the open file description, so a `flock` on `file` stays held by it.
 pub fn survive_exec(file: File) -> io::Result<RawFd> {
-    // A process that may not have so many descriptors takes the next one.
-    let high = fcntl_dupfd_cloexec(&file, HIGH).or_else(|_| fcntl_dupfd_cloexec(&file, 3))?;
+    let high = inheritable(&file)?;
     drop(file);
-    fcntl_setfd(&high, FdFlags::empty())?;
     Ok(high.into_raw_fd())
+}
+
+/// Runs `body` while every child that it starts inherits a duplicate of `file`, under a high number.
+///
+/// No other thread may start a process meanwhile: its child would inherit it as well.
+pub fn lend<T>(file: &File, body: impl FnOnce() -> T) -> io::Result<T> {
+    let lent = inheritable(file)?;
+    let result = body();
+    drop(lent);
+    Ok(result)
+}
+
+fn inheritable(file: &File) -> io::Result<OwnedFd> {
+    // A process that may not have so many descriptors takes the next one.
+    let high = fcntl_dupfd_cloexec(file, HIGH).or_else(|_| fcntl_dupfd_cloexec(file, 3))?;
+    fcntl_setfd(&high, FdFlags::empty())?;
+    Ok(high)
 }
 
 /// Closes every descriptor from 3 up that this process inherited.

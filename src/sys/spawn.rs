@@ -1,10 +1,11 @@
 //! Starting a helper program and waiting for it, with a deadline.
 //!
 //! Used for external quota readers, the person's own status line, the demo, and provider commands in
-//! throw-away homes. Never for a provider on a live home: those are started by `exec` alone.
+//! throw-away homes: those run in a process group of their own, which is killed as a whole at the deadline. A
+//! child that one leaves behind with our pipes open delays nothing beyond the deadline.
 //!
-//! A program runs in a process group of its own, which is killed as a whole at the deadline. A child that it
-//! leaves behind with our pipes open delays nothing beyond the deadline.
+//! On a live home a provider is started by `exec`, and by [`Apart`] where a person asked for a probe: that one is
+//! never killed, by nobody here.
 
 use std::ffi::OsString;
 use std::io::{self, Read as _, Write as _};
@@ -87,6 +88,44 @@ pub fn run(program: &Program, deadline: &Deadline) -> io::Result<Ended> {
     })
 }
 
+/// A program that nobody here ever ends: it has no input, its output goes nowhere, so that its starter may go at
+/// any time, and no signal for our process group reaches it.
+///
+/// Limits: it stays in our session and cgroup, so a hang-up sent to every process of the terminal ends it.
+#[derive(Debug)]
+pub struct Apart {
+    child: Child,
+}
+
+impl Apart {
+    /// Starts it; descriptors without close-on-exec are inherited.
+    pub fn start(program: &Program) -> io::Result<Self> {
+        let mut command = prepare(program);
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        spawn(&mut command).map(|child| Self { child })
+    }
+
+    /// Its pid.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Waits for its end; false when it still runs at the deadline.
+    pub fn ended(&mut self, deadline: &Deadline) -> io::Result<bool> {
+        loop {
+            if self.child.try_wait()?.is_some() {
+                return Ok(true);
+            }
+            if !deadline.pause(Duration::from_millis(20)) {
+                return Ok(false);
+            }
+        }
+    }
+}
+
 /// Talks to a program that stops answering once its input ends: the input stays open until `answered` is
 /// content with the output so far. At the deadline its process group is killed and `TimedOut` is returned.
 pub fn converse(
@@ -145,11 +184,20 @@ pub fn converse(
     })
 }
 
+fn start(program: &Program) -> io::Result<Child> {
+    let mut command = prepare(program);
+    command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    spawn(&mut command)
+}
+
 #[expect(
     clippy::disallowed_methods,
     reason = "this is where helper processes start"
 )]
-fn start(program: &Program) -> io::Result<Child> {
+fn prepare(program: &Program) -> Command {
     let mut command = Command::new(&program.path);
     command
         .args(&program.arguments)
@@ -160,13 +208,14 @@ fn start(program: &Program) -> io::Result<Child> {
                 .iter()
                 .map(|(name, value)| (name, value)),
         )
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
         .process_group(0);
     if let Some(directory) = &program.directory {
         command.current_dir(directory);
     }
+    command
+}
+
+fn spawn(command: &mut Command) -> io::Result<Child> {
     let mut tries = 0;
     loop {
         match command.spawn() {

@@ -82,6 +82,7 @@ impl Recorded {
             pool: self.session.pool.clone(),
             provider: Some(self.session.provider),
             profile: Some(self.session.profile.clone()),
+            model: None,
             reserve: Reserve::Ignore,
         }
     }

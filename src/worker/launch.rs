@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 
 use camino::{Utf8Path, Utf8PathBuf};
 
+use super::asked::{model, only_provider, parse, terms};
 use super::checks::{self, Ready};
 use super::receipt::Receipt;
 use super::{conversation, gate};
@@ -23,7 +24,8 @@ use crate::error::{Error, Result, code};
 use crate::id::{PoolId, ProfileId, ProviderKind, Task};
 use crate::lease::holder::Holder;
 use crate::lease::{Granted, LeaseStore};
-use crate::provider::{self, Conversation, Invocation, LaunchFacts, Mode};
+use crate::provider::{self, Conversation, LaunchFacts, Mode};
+use crate::quota::model::Model;
 use crate::registry::schema::Registry;
 use crate::sys::{exec, shell, user};
 
@@ -36,6 +38,8 @@ pub struct Request {
     pub workspace: PathBuf,
     /// New work or old.
     pub start: Start,
+    /// The model whose windows gate; `None` leaves it to the provider's arguments.
+    pub model: Option<Model>,
     /// Kept with the lease and given to the worker.
     pub labels: BTreeMap<String, String>,
     /// Where the receipt goes.
@@ -109,6 +113,7 @@ pub fn validate(context: &Context, request: &Request) -> Result<Validated> {
         pool: pool.clone(),
         provider: *provider,
         profile: profile.clone(),
+        model: None,
         reserve: Reserve::Keep,
     };
     let kind = only_provider(&registry, &asked).ok_or_else(|| {
@@ -143,7 +148,8 @@ fn attempt(
     refuse_nesting(context, request)?;
     let files = Files::resolve(context, request)?;
     let registry = crate::snapshot::registry::load(context)?;
-    let (asked, recorded) = terms(context, &registry, request)?;
+    let (mut asked, recorded) = terms(context, &registry, request)?;
+    asked.model = model(&registry, &asked, request);
     // Where only one provider can be meant, bad arguments are refused before anything is leased.
     if let Some(kind) = only_provider(&registry, &asked) {
         parse(&registry, kind, request)?;
@@ -395,48 +401,6 @@ fn refuse_nesting(context: &Context, request: &Request) -> Result<()> {
         "this is the worker of task `{outer}`; starting another one from inside needs `--nested` and another task"
     );
     Err(Error::new(code::NESTED, message).hint("agent-fleet exec --help"))
-}
-
-/// What is asked for, and for old work the conversation to go on with.
-fn terms(
-    context: &Context,
-    registry: &Registry,
-    request: &Request,
-) -> Result<(Asked, Option<conversation::Recorded>)> {
-    match &request.start {
-        Start::New {
-            pool,
-            provider,
-            profile,
-        } => {
-            let asked = Asked {
-                pool: pool.clone(),
-                provider: *provider,
-                profile: profile.clone(),
-                reserve: Reserve::Keep,
-            };
-            Ok((asked, None))
-        }
-        Start::Resume { profile } => {
-            let recorded = conversation::recorded(context, registry, &request.task)?;
-            recorded.belongs(context, &request.workspace, profile.as_ref())?;
-            Ok((recorded.asked(), Some(recorded)))
-        }
-    }
-}
-
-fn only_provider(registry: &Registry, asked: &Asked) -> Option<ProviderKind> {
-    let mut kinds = registry
-        .profiles
-        .iter()
-        .filter(|profile| crate::choose::candidate::is_asked(profile, asked))
-        .map(|profile| profile.provider);
-    let first = kinds.next()?;
-    kinds.all(|kind| kind == first).then_some(first)
-}
-
-fn parse(registry: &Registry, kind: ProviderKind, request: &Request) -> Result<Invocation> {
-    Ok(provider::of(kind).parse_arguments(&request.arguments, registry.provider(kind)?)?)
 }
 
 /// Files that the caller named, made absolute.

@@ -3,6 +3,7 @@
 //! To add a module: name it in [`LAYERS`], in the map of `lib.rs`, and run the tests with `UPDATE_DOCS=1`
 //! so that `docs/architecture.md` shows it. A failure names file and line, and says what to do.
 
+mod reasons;
 mod source;
 mod words;
 
@@ -16,7 +17,7 @@ const LAYERS: &[(&str, &str, &[&str])] = &[
     (
         "ground",
         "what everything may rely on",
-        &["clock", "env", "error", "id", "sys::shell"],
+        &["clock", "env", "error", "id", "reason", "sys::shell"],
     ),
     (
         "machine",
@@ -78,7 +79,9 @@ const PURE: &[&str] = &[
     "provider::*::rollout",
     "quota::cooldown",
     "quota::headroom",
+    "quota::model",
     "quota::window",
+    "reason",
 ];
 
 /// What a pure module may not name.

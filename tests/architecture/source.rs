@@ -93,9 +93,10 @@ pub(crate) fn is_test(module: &[String]) -> bool {
 
 /// Unit tests stand at the end of a file, so everything from there on is theirs.
 fn without_tests(code: &str) -> &str {
-    ["#[cfg(test)]\nmod ", "#[cfg(test)]\n#[path"]
+    ["mod ", "pub(super) mod ", "pub(crate) mod ", "#[path"]
         .iter()
-        .filter_map(|mark| code.find(mark))
+        .map(|item| format!("#[cfg(test)]\n{item}"))
+        .filter_map(|mark| code.find(&mark))
         .min()
         .map_or(code, |start| &code[..start])
 }

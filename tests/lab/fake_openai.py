@@ -31,8 +31,9 @@ class Handler(LabHandler):
             token = (self.headers.get(name) or "").removeprefix("Bearer ")
             if not token:
                 continue
-            user = jwt_claims(token).get("https://api.openai.com/auth", {}).get("chatgpt_user_id")
-            n = account_of(user or token)
+            claims = jwt_claims(token)
+            user = claims.get("https://api.openai.com/auth", {}).get("chatgpt_user_id")
+            n = account_of(claims.get("lab") or user or token)
             kind = "foreign_token" if n is None else "login" if user else "api_key"
             found.append({"kind": kind, "account": n})
         return found

@@ -91,6 +91,8 @@ def make_homes(d, a, ws):
             if os.path.isdir(home):
                 continue
             argv = [sys.executable, "-B", f"{HERE}/make_home.py", provider, str(n), home, "--trust", ws]
+            if a.scenario:
+                argv += ["--scenario", os.path.abspath(a.scenario)]
             if a.expires_in is not None:
                 argv += ["--expires-in", str(a.expires_in)]
             subprocess.run(argv, check=True, stdout=subprocess.DEVNULL)

@@ -74,6 +74,8 @@ def codex_claims(acc: dict, ttl: int, audience: str) -> dict:
         "iss": "https://auth.openai.com", "aud": [audience],
         "sub": f"auth0|{acc['chatgpt_user_id']}", "iat": now, "exp": now + ttl,
         "https://api.openai.com/profile": {"email": acc["email"], "email_verified": True},
+        # By which the fakes tell who calls, whatever the ids of the account are.
+        "lab": f"LAB{acc['n']:04d}",
         "https://api.openai.com/auth": {
             "chatgpt_account_id": acc["chatgpt_account_id"],
             "chatgpt_plan_type": acc["chatgpt_plan"],

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Write a synthetic, logged-in home for account N of one provider.
 
-    make_home.py claude N DIR [--expires-in S] [--no-profile] [--api-key]
-    make_home.py codex  N DIR [--expires-in S] [--base-url URL] [--api-key] [--stale]
+    make_home.py claude N DIR [--expires-in S] [--no-profile] [--api-key] [--scenario FILE]
+    make_home.py codex  N DIR [--expires-in S] [--base-url URL] [--api-key] [--stale] [--scenario FILE]
 
 Prints one JSON line: the folder, the identity and the environment to export.
 All tokens are invented (they contain LABnnnn, by which the fake servers know
@@ -14,7 +14,8 @@ import os
 import time
 from datetime import datetime, timezone
 
-from lab_accounts import codex_access_token, codex_id_token, lab_account
+from lab_accounts import codex_access_token, codex_id_token
+from lab_scenario import Scenario
 
 
 def put(path, data, mode=0o600):
@@ -92,11 +93,12 @@ if __name__ == "__main__":
     ap.add_argument("--no-profile", action="store_true", help="claude: no oauthAccount")
     ap.add_argument("--api-key", action="store_true")
     ap.add_argument("--stale", action="store_true", help="codex: force a token refresh")
+    ap.add_argument("--scenario", help="who account N is, where the scenario says otherwise")
     ap.add_argument("--trust", action="append", default=[], help="workspace to mark trusted")
     a = ap.parse_args()
     os.makedirs(a.dir, mode=0o700, exist_ok=True)
     os.chmod(a.dir, 0o700)
-    acc = lab_account(a.n)
+    acc = Scenario(a.scenario).account(a.n)
     env = claude(a, acc) if a.provider == "claude" else codex(a, acc)
     print(json.dumps({"provider": a.provider, "dir": os.path.abspath(a.dir), "env": env,
                       "account": acc}))

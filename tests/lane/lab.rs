@@ -164,6 +164,28 @@ impl Lab {
         }
     }
 
+    /// Replaces the scenario; the fakes see it at their next request.
+    pub(crate) fn set(&self, scenario: &Value) {
+        let path = self.path("scenario.json");
+        let new = self.path("scenario.json.new");
+        #[expect(clippy::disallowed_methods, reason = "test data")]
+        std::fs::write(&new, scenario.to_string())
+            .and_then(|()| std::fs::rename(new, path))
+            .expect("the scenario is written");
+    }
+
+    /// Writes a synthetic logged-in home for an account; `expires_in` as in [`Plan`].
+    pub(crate) fn make_home(&self, cli: &str, account: u32, home: &Path, expires_in: Option<i64>) {
+        let mut command = python("make_home.py");
+        command.arg(cli).arg(account.to_string()).arg(home);
+        command.arg("--scenario").arg(self.path("scenario.json"));
+        if let Some(seconds) = expires_in {
+            command.arg(format!("--expires-in={seconds}"));
+        }
+        let made = command.output().expect("python3 starts");
+        assert!(made.status.success(), "make_home.py failed");
+    }
+
     /// A path in the lab's folder, which a test may use for its own files too.
     pub(crate) fn path(&self, relative: impl AsRef<Path>) -> PathBuf {
         self.directory.path().join(relative)

@@ -6,6 +6,8 @@
 
 #![expect(clippy::panic, reason = "helpers of tests fail by panicking")]
 
+mod accounts;
+mod anchors;
 mod binary;
 mod cli;
 mod gate;
@@ -16,10 +18,12 @@ mod identity;
 mod lab;
 mod limits;
 mod overlay;
+mod people;
 mod provisioning;
 #[path = "../support/ran.rs"]
 mod ran;
 mod readers;
+mod renewal;
 mod sessions;
 mod telling;
 mod terminal;

@@ -137,6 +137,17 @@ impl World {
 
     /// Adds the lab's home of this account as a profile, provisions and enables it; returns its id.
     pub(crate) fn add(&self, cli: Cli, account: u32, slots: u32) -> String {
+        let id = self.added(cli, account, slots);
+        drop(self.run(["profile", "enable", &id]).success());
+        id
+    }
+
+    /// The same, neither enabled nor proved.
+    pub(crate) fn add_unproved(&self, cli: Cli, account: u32) -> String {
+        self.added(cli, account, 4)
+    }
+
+    fn added(&self, cli: Cli, account: u32, slots: u32) -> String {
         let id = profile(cli, account);
         let home = self.home(cli, account);
         let home = home.to_str().expect("the lab's paths are UTF-8");
@@ -158,7 +169,6 @@ impl World {
             .success(),
         );
         drop(self.run(["profile", "provision", &id]).success());
-        drop(self.run(["profile", "enable", &id]).success());
         id
     }
 

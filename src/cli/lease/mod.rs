@@ -18,6 +18,7 @@ use crate::contract::selection::DecisionReason;
 use crate::error::Result;
 use crate::id::{PoolId, ProfileId, Task};
 use crate::lease::{Force, LeaseStore as _};
+use crate::quota::model::Model;
 use crate::report::inhabitants;
 use crate::snapshot;
 use crate::worker::conversation;
@@ -53,6 +54,9 @@ struct AcquireArguments {
     /// Pool the lease is counted in; default the profile's first
     #[arg(long)]
     pool: Option<PoolId>,
+    /// Model that will be used, as an alias or an id: windows of other models do not count
+    #[arg(long)]
+    model: Option<Model>,
     /// Name of the piece of work
     #[arg(long)]
     task: Task,
@@ -116,7 +120,8 @@ fn reserve(app: &App, request: &Request) -> Result<Outcome> {
 
 fn acquire(app: &App, arguments: AcquireArguments) -> Result<Outcome> {
     let registry = snapshot::registry::load(&app.context)?;
-    let asked = Asked::explicit(&registry, &arguments.profile, arguments.pool)?;
+    let mut asked = Asked::explicit(&registry, &arguments.profile, arguments.pool)?;
+    asked.model = arguments.model;
     let reason = DecisionReason::Explicit;
     reserve(
         app,

@@ -1,9 +1,11 @@
 //! `agent-fleet profile …`: one file per verb.
 
 mod add;
+mod auth_status;
 mod cooldown;
 mod drain;
 mod enable;
+mod identity;
 mod list;
 mod policy;
 mod provision;
@@ -31,6 +33,8 @@ pub(super) struct ProfileArguments {
 enum Verb {
     /// Add a profile, disabled
     Add(add::AddArguments),
+    /// Show what the credential files say, without asking or starting anybody
+    AuthStatus(auth_status::AuthStatusArguments),
     /// End what a limit left: a cooldown, or a block after a failed payment
     CooldownClear(Which),
     /// Take a profile out of routing; work that runs goes on
@@ -39,6 +43,8 @@ enum Verb {
     Drain(drain::DrainArguments),
     /// Put a profile into routing, or say what is in the way
     Enable(Which),
+    /// Whose account a profile holds
+    Identity(identity::IdentityArguments),
     /// List the profiles
     List,
     /// Change what a profile may be used for, and how much
@@ -52,7 +58,7 @@ enum Verb {
     /// End a drain
     Undrain(Which),
     /// Prove whose login is in the home, by asking the provider once
-    Verify(OneOrAll),
+    Verify(verify::VerifyArguments),
 }
 
 #[derive(Debug, clap::Args)]
@@ -91,10 +97,12 @@ impl OneOrAll {
 pub(super) fn run(app: &App, arguments: ProfileArguments) -> Result<Outcome> {
     match arguments.verb {
         Verb::Add(arguments) => add::run(app, arguments),
+        Verb::AuthStatus(arguments) => auth_status::run(app, &arguments),
         Verb::CooldownClear(which) => cooldown::clear(app, &which.id),
         Verb::Disable(which) => enable::disable(app, &which.id),
         Verb::Drain(arguments) => drain::drain(app, &arguments),
         Verb::Enable(which) => enable::enable(app, &which.id),
+        Verb::Identity(arguments) => identity::run(app, &arguments),
         Verb::List => list::run(app),
         Verb::Policy(arguments) => policy::run(app, arguments),
         Verb::Provision(arguments) => provision::run(app, &arguments),

@@ -1,6 +1,7 @@
 //! `agent-fleet profile verify`.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use super::{App, OneOrAll, Outcome};
 use crate::clock::ROUTINE;
@@ -9,11 +10,31 @@ use crate::error::{Error, Result};
 use crate::identity::verify::{Verdict, verify};
 use crate::registry::schema::Profile;
 use crate::snapshot;
+use crate::worker::probe;
 
-pub(super) fn run(app: &App, which: &OneOrAll) -> Result<Outcome> {
+#[derive(Debug, clap::Args)]
+pub(super) struct VerifyArguments {
+    #[command(flatten)]
+    which: OneOrAll,
+    /// Let the provider's own CLI refresh a login that cannot be asked about because its token has expired;
+    /// refused while the profile has a live lease
+    #[arg(long)]
+    probe: bool,
+    /// How long the CLI is waited for; it is never killed
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        requires = "probe",
+        default_value_t = 60,
+        value_parser = clap::value_parser!(u64).range(1..=600)
+    )]
+    patience: u64,
+}
+
+pub(super) fn run(app: &App, arguments: &VerifyArguments) -> Result<Outcome> {
     let context = &app.context;
     let registry = snapshot::registry::load(context)?;
-    let profiles = which.of(&registry)?;
+    let profiles = arguments.which.of(&registry)?;
     let kinds: BTreeSet<_> = profiles.iter().map(|profile| profile.provider).collect();
     let fences: BTreeMap<_, _> = kinds
         .into_iter()
@@ -22,8 +43,16 @@ pub(super) fn run(app: &App, which: &OneOrAll) -> Result<Outcome> {
     let (fenced, free): (Vec<_>, Vec<_>) = profiles
         .into_iter()
         .partition(|profile| fences.contains_key(&profile.provider));
-    let deadline = context.clock.deadline(ROUTINE);
-    let mut verdicts = verify(context, &registry, &free, &deadline)?;
+    let mut verdicts = if arguments.probe {
+        let patience = Duration::from_secs(arguments.patience);
+        let store = app.store()?;
+        probe::verify(context, &registry, &store, &free, patience, &|line| {
+            app.note(line);
+        })?
+    } else {
+        let deadline = context.clock.deadline(ROUTINE);
+        verify(context, &registry, &free, &deadline)?
+    };
     verdicts.extend(fenced.into_iter().filter_map(|profile| {
         let fence = fences.get(&profile.provider)?;
         Some(unasked(profile, fence))
@@ -52,6 +81,7 @@ fn unasked(profile: &Profile, fence: &Error) -> Verdict {
             verified_at: None,
         },
         refusal: Some(fence.clone()),
+        needs_refresh: false,
     }
 }
 

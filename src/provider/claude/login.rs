@@ -50,8 +50,11 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<Login, LoginError> {
         account_id: None,
         access_expires_at: expires,
         refreshable: refresh.is_some(),
-        renewed_from: refresh.and(expires).map(Login::renewal_of),
-        login_expires_at: instant(&login["refreshTokenExpiresAt"]),
+        renewed_from: refresh.as_ref().and(expires).map(Login::renewal_of),
+        login_expires_at: match refresh {
+            Some(_) => instant(&login["refreshTokenExpiresAt"]),
+            None => expires,
+        },
     })
 }
 

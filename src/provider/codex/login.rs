@@ -60,8 +60,8 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<Login, LoginError> {
         account_id: account.map(Secret::new),
         access_expires_at: expires,
         refreshable: refresh.is_some(),
+        login_expires_at: if refresh.is_none() { expires } else { None },
         renewed_from: refresh.map(|_| renewed_from(expires, instant(&file["last_refresh"]))),
-        login_expires_at: None,
     })
 }
 

@@ -18,6 +18,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use camino::{Utf8Path, Utf8PathBuf};
+use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
 use super::http::Client;
@@ -93,11 +94,38 @@ impl Provider for Codex {
         )
     }
 
-    fn renew_command(&self, home: Option<&Utf8Path>) -> String {
+    fn base_login_command(&self, home: Option<&Utf8Path>) -> String {
         match home {
             Some(home) => self.login_command(home),
             None => "codex login --device-auth".to_owned(),
         }
+    }
+
+    /// Without a request the server only refreshes a token that ran out, and ends (run with 0.171).
+    fn renew_command(&self, home: Option<&Utf8Path>) -> String {
+        let command = "codex app-server < /dev/null";
+        match home {
+            Some(home) => format!(
+                "env {}={} {command}",
+                self.home_variable(),
+                shell::quote(home.as_str())
+            ),
+            None => command.to_owned(),
+        }
+    }
+
+    /// It ends at the end of its input, and not before a refresh that it began is written (run with 0.171).
+    fn refresh_arguments(&self) -> &'static [&'static str] {
+        &["app-server"]
+    }
+
+    fn refresh_starts(&self) -> u32 {
+        1
+    }
+
+    /// Codex has a lock of its own, which the kernel releases.
+    fn refreshing(&self, _: &Utf8Path, _: Timestamp) -> Option<Utf8PathBuf> {
+        None
     }
 
     fn parse_login(&self, bytes: &[u8]) -> Result<Login, LoginError> {

@@ -15,6 +15,9 @@ pub const VERB: &str = "scripted-agent";
 /// The agent's command that makes a login; a word that workers may not begin with.
 pub(super) const LOGIN: &str = "login";
 
+/// The agent's command that says whether it is logged in, after refreshing what has to be; another such word.
+pub(super) const STATUS: &str = "status";
+
 /// One option of the agent.
 struct Spec {
     name: &'static str,
@@ -191,9 +194,13 @@ pub(super) fn worker(arguments: &[OsString]) -> Result<Invocation, ArgumentRefus
             }
         }
     }
-    if parsed.first_word_is_bare && parsed.words.first().is_some_and(|word| word == LOGIN) {
+    let command = parsed
+        .words
+        .first()
+        .filter(|word| *word == LOGIN || *word == STATUS);
+    if let Some(word) = command.filter(|_| parsed.first_word_is_bare) {
         return Err(refuse(
-            OsStr::new(LOGIN),
+            word,
             "workers run prompts, not commands of the agent; put `--` before a prompt of one word",
         ));
     }
@@ -253,6 +260,7 @@ mod tests {
             &["--print=yes"],
             &["--output-format", "xml"],
             &["login"],
+            &["status"],
             &["say a", "say b"],
         ] {
             assert!(worker(&words(bad)).is_err(), "accepted {bad:?}");

@@ -72,7 +72,11 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Login, LoginError> {
         access_token: (!file.token.is_empty()).then(|| Secret::new(&file.token)),
         account_id: None,
         access_expires_at: file.expires_at,
-        login_expires_at: file.login_expires_at,
+        login_expires_at: if refreshable {
+            file.login_expires_at
+        } else {
+            file.expires_at
+        },
     })
 }
 

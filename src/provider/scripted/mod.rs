@@ -21,6 +21,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use camino::{Utf8Path, Utf8PathBuf};
+use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
 use self::server::Server;
@@ -78,11 +79,31 @@ impl Provider for Scripted {
         )
     }
 
+    fn base_login_command(&self, home: Option<&Utf8Path>) -> String {
+        self.login_command(home.unwrap_or(Utf8Path::new(DEFAULT_HOME)))
+    }
+
     fn renew_command(&self, home: Option<&Utf8Path>) -> String {
+        let command = format!("agent-fleet {VERB} -- {}", grammar::STATUS);
         match home {
-            Some(home) => self.login_command(home),
-            None => self.login_command(Utf8Path::new(self.default_home())),
+            Some(home) => format!(
+                "env {HOME_VARIABLE}={} {command}",
+                shell::quote(home.as_str())
+            ),
+            None => command,
         }
+    }
+
+    fn refresh_arguments(&self) -> &'static [&'static str] {
+        &[VERB, "--", grammar::STATUS]
+    }
+
+    fn refresh_starts(&self) -> u32 {
+        1
+    }
+
+    fn refreshing(&self, _: &Utf8Path, _: Timestamp) -> Option<Utf8PathBuf> {
+        None
     }
 
     fn parse_login(&self, bytes: &[u8]) -> Result<Login, LoginError> {

@@ -15,6 +15,7 @@ use super::super::home::settings_file;
 use super::super::login::{FILE, LoginFile, parse_file};
 use super::super::server::{Server, Tokens};
 use super::super::{grammar, home};
+use super::output::Output;
 use crate::env::Context;
 use crate::error::{Error, Result, code};
 use crate::provider::home::{load as load_json, save as save_json};
@@ -85,6 +86,21 @@ pub(super) fn token(context: &Context, home: &Utf8Path, server: &Server) -> Resu
             _ => {}
         }
     }
+}
+
+/// `status`: whether this home is logged in. Like the real ones it refreshes a login that is about to expire.
+pub(super) fn status(context: &Context, home: &Utf8Path) -> Result<u8> {
+    let settings = load_json(&settings_file(home))?;
+    let token = match home::service_of(&settings) {
+        Some(service) => token(context, home, &Server::new(&service, context.clock))?,
+        None => None,
+    };
+    Output::Text.say(if token.is_some() {
+        "logged in"
+    } else {
+        "not logged in"
+    });
+    Ok(u8::from(token.is_none()))
 }
 
 /// `login --account NAME [--service DIR] [--user NAME] [--used PERCENT] [--expires-in SECONDS]`: makes the

@@ -32,6 +32,9 @@ pub fn run(context: &Context, arguments: &[OsString]) -> u8 {
                 Output::Text.say(&message);
                 0
             }),
+        Some((word, [])) if word == grammar::STATUS => {
+            agent_home(context).and_then(|home| login::status(context, &home))
+        }
         _ => converse(context, arguments),
     };
     outcome.unwrap_or_else(|error| {

@@ -1,0 +1,375 @@
+//! Logins that the real CLIs refresh, that run out, and that the server takes no longer.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::accounts::{
+    OLD, choose, credential, exec, granted, job, refused_everywhere, status, type_hint, world,
+};
+use crate::cli::Cli;
+use crate::lab::{Plan, Request, now};
+use crate::wait::until;
+use crate::worker::{TURN, Worker};
+use crate::world::{World, profile};
+
+fn refreshes(log: &[Request]) -> Vec<String> {
+    log.iter()
+        .filter_map(|request| request.refresh.clone())
+        .collect()
+}
+
+/// Everything since then was on account 1; returns how often its login was refreshed, which always worked.
+#[track_caller]
+fn refreshed(world: &World, since: f64) -> usize {
+    let log = world.lab.log(since);
+    let elsewhere: Vec<String> = log
+        .iter()
+        .filter(|request| request.account.is_some_and(|account| account != 1))
+        .map(Request::line)
+        .collect();
+    assert!(elsewhere.is_empty(), "{elsewhere:#?}");
+    let outcomes = refreshes(&log);
+    assert!(
+        outcomes.iter().all(|outcome| outcome == "ok"),
+        "{outcomes:?}"
+    );
+    outcomes.len()
+}
+
+fn plan(expires_in: u32) -> Plan {
+    Plan {
+        accounts: 1,
+        expires_in: Some(expires_in),
+        ..Plan::default()
+    }
+}
+
+/// Makes the token of account 1 get old while a worker is at its tools. Codex refreshes what has less than five
+/// minutes left; Claude does so at its start, and then only what has run out.
+fn ages(world: &World, cli: Cli) {
+    if cli == Cli::Claude {
+        let path = credential(world, cli, 1);
+        let mut file: Value =
+            serde_json::from_slice(&std::fs::read(&path).expect("a login")).expect("JSON");
+        let soon = (now() + 200.0) * 1000.0;
+        file["claudeAiOauth"]["expiresAt"] = json!(soon.round());
+        World::write(&path, &file.to_string());
+        world
+            .lab
+            .set(&json!({"accounts": {"1": {"access_ttl": 15}}}));
+    }
+}
+
+/// Its CLI refreshes the login before it goes on.
+fn mid_run(cli: Cli) {
+    let life = match cli {
+        Cli::Claude => 30_000,
+        Cli::Codex => 315,
+    };
+    let world = world(cli, &plan(life));
+    let before = std::fs::read(credential(&world, cli, 1)).expect("a login");
+    ages(&world, cli);
+    let since = now();
+    let working = job(&world, cli, "t");
+    let prompt = r#"LAB:[{"shell":"sleep 25"},{"text":"done"}]"#;
+    let (_, worker) = world.start(cli, &working, prompt);
+    let wanted = match cli {
+        Cli::Claude => 2,
+        Cli::Codex => 1,
+    };
+    until("the refresh of a running worker", TURN, || {
+        let seen = refreshes(&world.lab.log(since)).len();
+        if seen == 1 && wanted == 2 {
+            world.lab.set(&json!({}));
+        }
+        if seen < wanted {
+            Err(format!("{seen} refreshes"))
+        } else {
+            Ok(())
+        }
+    });
+    drop(worker.clean());
+    assert_eq!(refreshed(&world, since), wanted);
+    let after = std::fs::read(credential(&world, cli, 1)).expect("a login");
+    assert!(before != after, "the login was not rewritten");
+    let chosen = granted(&world, cli, 1);
+    assert_eq!(chosen["degraded"], false, "{chosen}");
+    let mut resumed = world.resume(
+        &job(&world, cli, OLD),
+        &cli.headless(r#"LAB:{"text":"on"}"#),
+    );
+    drop(Worker::start(&world, "resumed", &mut resumed).clean());
+    assert_eq!(refreshed(&world, since), wanted);
+}
+
+#[test]
+fn a_login_that_claude_refreshes_mid_run_stays_routeable_with_nobody_involved() {
+    mid_run(Cli::Claude);
+}
+
+#[test]
+fn a_login_that_codex_refreshes_mid_run_stays_routeable_with_nobody_involved() {
+    mid_run(Cli::Codex);
+}
+
+/// Nobody worked since the evening; the first worker of the morning refreshes once, and only the CLI does.
+fn overnight(cli: Cli) {
+    let mut world = World::new(&plan(3), &["project"]);
+    world.add(cli, 1, 4);
+    drop(world.run(["quota", "refresh"]).success());
+    until("the end of the token", Duration::from_secs(20), || {
+        let shown = world
+            .run(["profile", "auth-status", &profile(cli, 1)])
+            .success();
+        if shown["auth_status"] == "refreshable" {
+            Ok(())
+        } else {
+            Err(shown.to_string())
+        }
+    });
+    // Its reading has aged too.
+    world.set("AGENT_FLEET_TEST_NOW", "+36000");
+    let since = now();
+    let first = job(&world, cli, "first");
+    let chosen = world.choose(&first).success();
+    assert_eq!(
+        (&chosen["degraded"], &chosen["degraded_reason"]),
+        (&json!(true), &json!("token_expired")),
+        "{chosen}"
+    );
+    assert_eq!(refreshed(&world, since), 0);
+    world.set("AGENT_FLEET_TEST_NOW", "+0");
+    let workers = ["first", "second", "third"].map(|task| {
+        let work = job(&world, cli, task);
+        drop(world.choose(&work).success());
+        let prompt = cli.headless(r#"LAB:{"text":"hello"}"#);
+        Worker::start(&world, task, &mut world.exec(&work, &prompt))
+    });
+    for worker in workers {
+        drop(worker.clean());
+    }
+    assert_eq!(refreshed(&world, since), 1);
+    world.set("AGENT_FLEET_TEST_NOW", "+600");
+    let chosen = granted(&world, cli, 1);
+    assert_eq!(chosen["degraded"], false, "{chosen}");
+}
+
+#[test]
+fn a_claude_token_that_ran_out_overnight_stays_routeable_and_is_refreshed_once() {
+    overnight(Cli::Claude);
+}
+
+#[test]
+fn a_codex_token_that_ran_out_overnight_stays_routeable_and_is_refreshed_once() {
+    overnight(Cli::Codex);
+}
+
+/// The command that is told logs in, and the next choose needs nothing more.
+fn revoked(cli: Cli, log_in: &[(&str, &str)]) {
+    let mut world = world(
+        cli,
+        &Plan {
+            accounts: 1,
+            ..Plan::default()
+        },
+    );
+    world.lab.set(&json!({"accounts": {"1": {"revoked": true, "refresh_error": "refresh_token_invalidated"}}}));
+    world.set("AGENT_FLEET_TEST_NOW", "+3600");
+    refused_everywhere(&world, cli, 1, "auth_broken");
+    let hint = status(&world, cli, 1)["routeability"]["hint"].clone();
+    assert!(
+        hint.as_str().is_some_and(|hint| hint.contains("login")),
+        "{hint}"
+    );
+    let before = std::fs::read(credential(&world, cli, 1)).expect("a login");
+    world
+        .lab
+        .set(&json!({"device": {"account": 1, "pending_polls": 0, "interval": 0}}));
+    drop(type_hint(&world, cli, 1, log_in));
+    let after = std::fs::read(credential(&world, cli, 1)).expect("a login");
+    assert!(before != after, "the command did not log in");
+    drop(granted(&world, cli, 1));
+    assert_eq!(exec(&world, cli, "t", 1).status, 0);
+    assert_eq!(status(&world, cli, 1)["routeability"]["eligible"], true);
+}
+
+#[test]
+fn a_revoked_claude_login_is_broken_until_the_command_told_has_logged_in() {
+    let token = format!("sk-ant-ort01-LAB0001-{}-AA", "r".repeat(64));
+    let scopes = "user:inference user:profile";
+    revoked(
+        Cli::Claude,
+        &[
+            ("CLAUDE_CODE_OAUTH_REFRESH_TOKEN", &token),
+            ("CLAUDE_CODE_OAUTH_SCOPES", scopes),
+        ],
+    );
+}
+
+#[test]
+fn a_revoked_codex_login_is_broken_until_the_command_told_has_logged_in() {
+    revoked(Cli::Codex, &[]);
+}
+
+/// Claude finds out by itself, and empties its credential.
+#[test]
+fn a_claude_worker_whose_refresh_is_refused_breaks_its_profile_alone() {
+    let cli = Cli::Claude;
+    let world = world(
+        cli,
+        &Plan {
+            accounts: 2,
+            expires_in: Some(400),
+            ..Plan::default()
+        },
+    );
+    world
+        .lab
+        .set(&json!({"accounts": {"1": {"revoked": true}}}));
+    let mut moved = world;
+    // Our clock says that the token is old; the CLI's own does not matter: the server takes it no longer.
+    moved.set("AGENT_FLEET_TEST_NOW", "+10");
+    drop(exec(&moved, cli, "t", 1));
+    moved.set("AGENT_FLEET_TEST_NOW", "+3600");
+    refused_everywhere(&moved, cli, 1, "auth_broken");
+    let chosen = moved.choose(&job(&moved, cli, "u")).success();
+    assert_eq!(chosen["profile"], profile(cli, 2).as_str());
+}
+
+/// Changed and run out: only `--probe` helps, it refreshes exactly once, and the model is not asked.
+fn probed(cli: Cli) {
+    let world = world(
+        cli,
+        &Plan {
+            accounts: 2,
+            ..Plan::default()
+        },
+    );
+    let fresh = world.lab.path("fresh");
+    world.lab.make_home(cli.name(), 1, &fresh, Some(-60));
+    let name = credential(&world, cli, 1);
+    let login = std::fs::read_to_string(fresh.join(name.file_name().expect("a name")));
+    // The same account, by a login that nobody saw: for Claude that takes other tokens.
+    let login = login.expect("a login").replace("-aaaa", "-bbbb");
+    World::write(&name, &login);
+    let id = profile(cli, 1);
+    refused_everywhere(&world, cli, 1, "identity_unproven");
+    drop(
+        world
+            .run(["profile", "verify", &id])
+            .refused("identity_unproven"),
+    );
+    let held = choose(&world, cli, "elsewhere", 2).success();
+    assert_eq!(held["profile"], profile(cli, 2).as_str());
+    let since = now();
+    let hint = type_hint(&world, cli, 1, &[]);
+    assert_eq!(hint, format!("agent-fleet profile verify {id} --probe"));
+    assert_eq!(refreshed(&world, since), 1);
+    let log = world.lab.log(since);
+    assert!(
+        !log.iter().any(|request| cli.asks_model(request)),
+        "the model was asked"
+    );
+    drop(granted(&world, cli, 1));
+    assert_eq!(exec(&world, cli, "t", 1).status, 0);
+    assert_eq!(refreshed(&world, since), 1);
+}
+
+#[test]
+fn a_changed_claude_login_that_ran_out_is_proved_by_a_probe_with_one_refresh() {
+    probed(Cli::Claude);
+}
+
+#[test]
+fn a_changed_codex_login_that_ran_out_is_proved_by_a_probe_with_one_refresh() {
+    probed(Cli::Codex);
+}
+
+/// A refresh that takes long is left alone: it ends by itself and the login is kept.
+fn slow(cli: Cli) {
+    let world = world(
+        cli,
+        &Plan {
+            accounts: 1,
+            ..Plan::default()
+        },
+    );
+    let fresh = world.lab.path("fresh");
+    world.lab.make_home(cli.name(), 1, &fresh, Some(-60));
+    let name = credential(&world, cli, 1);
+    let login = std::fs::read_to_string(fresh.join(name.file_name().expect("a name")));
+    World::write(&name, &login.expect("a login").replace("-aaaa", "-bbbb"));
+    world
+        .lab
+        .set(&json!({"accounts": {"1": {"refresh_latency": 6}}}));
+    let id = profile(cli, 1);
+    let since = now();
+    let line = ["profile", "verify", &id, "--probe", "--patience", "2"];
+    drop(world.run(line).refused("probe_slow"));
+    let lease = || -> Option<Value> {
+        let list = world.run(["lease", "list"]).success();
+        let leases = list["leases"].as_array().expect("a list").clone();
+        leases
+            .into_iter()
+            .find(|lease| lease["task"] == format!("@probe/{id}"))
+    };
+    assert_eq!(lease().expect("the probe's lease")["verdict"], "orphaned");
+    drop(world.run(line).refused("lease_active"));
+    until("the end of the probe", TURN, || match lease() {
+        Some(lease) if lease["verdict"] != "dead" => Err(lease.to_string()),
+        Some(_) | None => Ok(()),
+    });
+    assert_eq!(refreshed(&world, since), 1);
+    drop(granted(&world, cli, 1));
+    assert_eq!(refreshed(&world, since), 1);
+}
+
+#[test]
+fn a_slow_refresh_of_claude_is_never_cut_off() {
+    slow(Cli::Claude);
+}
+
+#[test]
+fn a_slow_refresh_of_codex_is_never_cut_off() {
+    slow(Cli::Codex);
+}
+
+/// Another process is refreshing by Claude's own lock; one that was left behind is Claude's to take over.
+#[test]
+fn a_live_refresh_lock_of_claude_is_waited_for_and_a_stale_one_is_left_to_claude() {
+    let cli = Cli::Claude;
+    let world = world(
+        cli,
+        &Plan {
+            accounts: 1,
+            ..Plan::default()
+        },
+    );
+    let fresh = world.lab.path("fresh");
+    world.lab.make_home(cli.name(), 1, &fresh, Some(-60));
+    let name = credential(&world, cli, 1);
+    let login = std::fs::read_to_string(fresh.join(".credentials.json")).expect("a login");
+    World::write(&name, &login.replace("-aaaa", "-bbbb"));
+    let lock = world.home(cli, 1).join(".oauth_refresh.lock");
+    std::fs::create_dir(&lock).expect("a lock");
+    let since = now();
+    let id = profile(cli, 1);
+    let line = ["profile", "verify", &id, "--probe", "--patience", "2"];
+    let refused = world.run(line).refused("lock_timeout");
+    assert_eq!(
+        refused["details"]["path"],
+        lock.to_str().expect("UTF-8"),
+        "{refused}"
+    );
+    assert!(lock.is_dir(), "a live lock was taken");
+    assert_eq!(refreshed(&world, since), 0);
+    let old = crate::lab::tool("touch")
+        .args(["-d", "2 days ago"])
+        .arg(&lock)
+        .status();
+    assert!(old.expect("touch runs").success());
+    drop(world.run(["profile", "verify", &id, "--probe"]).success());
+    assert_eq!(refreshed(&world, since), 1);
+    drop(granted(&world, cli, 1));
+}
