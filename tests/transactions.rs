@@ -232,6 +232,29 @@ fn every_command_that_takes_a_profile_settles_what_was_cut_short_first() {
 }
 
 #[test]
+fn many_that_find_it_at_once_settle_it_once_and_none_is_refused() {
+    let change = Change::new();
+    change.cut();
+    let project = change.world.project.to_str().expect("UTF-8");
+    let choose = |task: String| {
+        let line = ["choose", "--pool", POOL, "--dry-run", "--task", &task];
+        let line = line.into_iter().chain(["--workspace", project]);
+        let mut run = change.world.sandbox.command(line);
+        run.stdout(std::process::Stdio::piped())
+            .spawn()
+            .expect("the program starts")
+    };
+    let all: Vec<_> = (0..12).map(|n| choose(format!("t{n}"))).collect();
+    for one in all {
+        let output = one.wait_with_output().expect("it ends");
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success(), "{said}");
+    }
+    assert_eq!(read(&change.credential), change.old);
+    assert_eq!(change.records(), Vec::<String>::new());
+}
+
+#[test]
 fn a_person_sees_what_was_cut_short_and_takes_it_back() {
     let change = Change::new();
     let id = change.cut();
