@@ -5,6 +5,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt as _;
 
 use camino::{Utf8Path, Utf8PathBuf};
+use rustix::io::Errno;
 
 use super::journal::{Digest, Entry};
 use super::pending::{Pending, folder};
@@ -111,7 +112,17 @@ impl Promotion {
         }
         promote(files, &self.journals, entry, new, stands).map_err(|error| {
             let path = entry.path(&self.journals);
-            let cause = Error::io("put the new login into", entry.home(), &error);
+            let mut cause = Error::io("put the new login into", entry.home(), &error);
+            if matches!(
+                Errno::from_io_error(&error),
+                Some(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP)
+            ) {
+                cause.code = code::UNSUPPORTED_FILESYSTEM;
+                cause.message = format!(
+                    "the file system of `{}` cannot make two files trade their names, which is the only way to change a login that loses none",
+                    entry.home()
+                );
+            }
             match (files.read(&path), files.read(&entry.target)) {
                 (Ok(None), Ok(Some(bytes))) if Digest::of(&bytes) == entry.new => Error {
                     message: format!(

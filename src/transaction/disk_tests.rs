@@ -14,6 +14,12 @@ use crate::error::code;
 use crate::id::ProviderKind::Codex;
 use crate::store::files::{Disk, Files};
 
+/// `ENOSPC`, `EROFS`, `EIO`, and `EINVAL`, by which a file system says that it cannot exchange.
+const FULL: i32 = 28;
+const READ_ONLY: i32 = 30;
+const BROKEN: i32 = 5;
+const UNABLE: i32 = 22;
+
 /// How long a failure lasts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Lasts {
@@ -26,13 +32,13 @@ enum Lasts {
 struct Failing {
     at: usize,
     lasts: Lasts,
-    with: io::ErrorKind,
+    with: i32,
     done: Cell<usize>,
     failed: Cell<bool>,
 }
 
 impl Failing {
-    fn new(at: usize, lasts: Lasts, with: io::ErrorKind) -> Self {
+    fn new(at: usize, lasts: Lasts, with: i32) -> Self {
         Self {
             at,
             lasts,
@@ -47,7 +53,7 @@ impl Failing {
         self.done.set(number + 1);
         if number == self.at || (self.lasts == Lasts::On && number > self.at) {
             self.failed.set(true);
-            return Err(self.with.into());
+            return Err(io::Error::from_raw_os_error(self.with));
         }
         change()
     }
@@ -79,16 +85,12 @@ impl Files for Failing {
 
 /// Runs `check` for a failure at each operation, until the run is one that does not come so far.
 fn each_failure(mut check: impl FnMut(&Failing, &str) -> bool) {
-    for with in [
-        io::ErrorKind::StorageFull,
-        io::ErrorKind::ReadOnlyFilesystem,
-        io::ErrorKind::Other,
-    ] {
+    for with in [FULL, READ_ONLY, BROKEN] {
         for lasts in [Lasts::Once, Lasts::On] {
             let mut at = 0;
             while check(
                 &Failing::new(at, lasts, with),
-                &format!("{with} at {at}, {lasts:?}"),
+                &format!("error {with} at {at}, {lasts:?}"),
             ) {
                 at += 1;
                 assert!(at < 50, "it never ends");
@@ -163,7 +165,7 @@ fn a_recovery_that_the_disk_fails_can_be_given_again() {
         let ground = Ground::new();
         let guard = ground.guard(Codex);
         // Ends where the new login is in force for good and its record open.
-        let ends = Failing::new(8, Lasts::On, io::ErrorKind::StorageFull);
+        let ends = Failing::new(8, Lasts::On, FULL);
         let told = ground
             .begin()
             .carry_out_on(&ends, &guard, NEW, &mut || true);
@@ -186,4 +188,19 @@ fn a_recovery_that_the_disk_fails_can_be_given_again() {
         files.failed.get() || files.at < 8
     });
     assert!(cut >= 12, "only {cut} recoveries were cut");
+}
+
+#[test]
+fn a_file_system_that_cannot_exchange_is_refused_by_name() {
+    let ground = Ground::new();
+    let guard = ground.guard(Codex);
+    let files = Failing::new(7, Lasts::Once, UNABLE);
+    let told = ground
+        .begin()
+        .carry_out_on(&files, &guard, NEW, &mut || true);
+    assert_eq!(told.unwrap_err().code, code::UNSUPPORTED_FILESYSTEM);
+    assert_eq!(
+        (ground.in_force().as_slice(), ground.beside()),
+        (OLD, vec!["auth.json".to_owned()])
+    );
 }

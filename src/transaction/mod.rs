@@ -13,6 +13,9 @@
 //! `state/transactions/`. Then the two files trade names in one step of the kernel. Removing the entry
 //! commits; whoever finds an entry takes the new login back.
 //!
+//! Whoever changes a login calls [`begin`] and carries it out under the provider's lock; everybody who would take
+//! a profile asks [`pending`] first, which costs one look at a directory.
+//!
 //! # Limits
 //! A process that opened the old file before the exchange and rewrites it in place after it was found
 //! unchanged, in the microseconds before it is removed, writes to no one. That is why a promotion refuses a
