@@ -38,6 +38,19 @@ impl std::fmt::Debug for Account {
     }
 }
 
+impl Account {
+    /// Whether what both know differs.
+    pub fn contradicts(&self, other: &Self) -> bool {
+        let pairs = [
+            (&self.user, &other.user),
+            (&self.account, &other.account),
+            (&self.organization, &other.organization),
+        ];
+        let differ = |pair: &(&Option<String>, &Option<String>)| matches!(pair, (Some(mine), Some(theirs)) if mine != theirs);
+        pairs.iter().any(differ)
+    }
+}
+
 /// The opaque name of an account: 64 hex digits in JSON, 8 to people.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Fingerprint {
