@@ -112,13 +112,14 @@ pub mod code {
         AUTH_OVERRIDE "auth_override" Identity "something would replace the profile's login";
         MAINTENANCE_BUSY "maintenance_busy" Busy "another command changes the provider's profiles";
         LEASE_ACTIVE "lease_active" Busy "a live lease is in the way";
+        TRANSACTION_PENDING "transaction_pending" Busy "a change of a login was cut short and could not be taken back";
         TASK_OWNED "task_owned" Busy "a live worker owns the task";
         LOCK_TIMEOUT "lock_timeout" Busy "a lock was not free in time";
         PROBE_SLOW "probe_slow" Busy "the provider's CLI is still refreshing a login";
         IO "io" System "reading or writing failed";
         DISK_FULL "disk_full" System "no space is left";
         READ_ONLY "read_only" System "the file system is read-only or the file may not be written";
-        UNSUPPORTED_FILESYSTEM "unsupported_filesystem" System "locks cannot be trusted on this file system";
+        UNSUPPORTED_FILESYSTEM "unsupported_filesystem" System "locks cannot be trusted on this file system, or logins not be changed safely";
         PROVIDER_MISSING "provider_missing" System "the provider's binary is not usable";
         PROVIDER_FAILED "provider_failed" System "the provider's program failed";
         QUOTA_UNAVAILABLE "quota_unavailable" System "the quota could not be read";

@@ -30,6 +30,7 @@
 //! | [`snapshot`] | what choosing reads, compiled into few small files |
 //! | [`store`] | durability: locks, whole-file replacement, appends |
 //! | [`sys`] | what the operating system does for us; the only `unsafe` code |
+//! | [`transaction`] | changes of a login that are whole or taken back, whatever ends the program |
 //! | [`worker`] | starting a provider's CLI on a lease, and continuing its session |
 //!
 //! # Files
@@ -55,6 +56,7 @@
 //! | `state/evidence/<profile>.windows` | [`worker::statusline`] |
 //! | `state/readers/<profile>/` | [`quota`] |
 //! | `state/starts/<profile>.json` | [`worker::gate`] |
+//! | `state/transactions/` | [`transaction`] |
 //! | `state/locks/` | [`store::lock`] |
 //!
 //! [`env`]: mod@env
@@ -80,4 +82,5 @@ pub mod secret;
 pub mod snapshot;
 pub mod store;
 pub mod sys;
+pub mod transaction;
 pub mod worker;

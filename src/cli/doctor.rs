@@ -7,6 +7,7 @@ use crate::error::Result;
 use crate::registry::schema::Profile;
 use crate::report::doctor::{Mend, doctor};
 use crate::snapshot;
+use crate::transaction::pending;
 use crate::worker::probe;
 
 #[derive(Debug, clap::Args)]
@@ -53,6 +54,13 @@ fn ask(app: &App, patience: Duration) -> Result<()> {
     let store = app.store()?;
     let mut profiles: Vec<&Profile> = registry.profiles.iter().collect();
     profiles.sort_by(|one, other| one.id.cmp(&other.id));
+    // A login that is to be taken back is nobody's to ask about.
+    for kind in pending::fenced(context)? {
+        if let Err(error) = app.fence(kind) {
+            app.note(&format!("agent-fleet: {}", error.message));
+            profiles.retain(|profile| profile.provider != kind);
+        }
+    }
     let note = |line: &str| app.note(line);
     for verdict in probe::verify(context, &registry, &store, &profiles, patience, &note)? {
         if let (true, Some(refusal)) = (verdict.needs_refresh, &verdict.refusal) {

@@ -6,3 +6,4 @@ pub mod pool;
 pub mod profile;
 pub mod refresh_lock;
 pub mod status;
+pub mod transaction;

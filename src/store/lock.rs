@@ -348,6 +348,11 @@ impl Guard {
     pub fn name(&self) -> &Name {
         &self.name
     }
+
+    /// How it is held.
+    pub fn mode(&self) -> Mode {
+        self.mode
+    }
 }
 
 /// Opens the empty file of a lifetime lock read-only, creating it 0600; close-on-exec, links not followed.

@@ -6,6 +6,7 @@
 pub mod append;
 pub mod crash;
 pub mod directory;
+pub mod files;
 pub mod inplace;
 pub mod lock;
 pub mod maildir;

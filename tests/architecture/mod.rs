@@ -22,7 +22,7 @@ const LAYERS: &[(&str, &str, &[&str])] = &[
     (
         "machine",
         "what the disk and the operating system do for us",
-        &["secret", "store", "sys"],
+        &["secret", "store", "sys", "transaction"],
     ),
     (
         "facts",
