@@ -32,6 +32,19 @@ pub struct Account {
     pub organization: Option<String>,
 }
 
+impl Account {
+    /// Whether what a file claims names another account than the server did.
+    pub fn contradicts(&self, fact: &Self) -> bool {
+        [
+            (&self.user, &fact.user),
+            (&self.account, &fact.account),
+            (&self.organization, &fact.organization),
+        ]
+        .iter()
+        .any(|(claim, fact)| matches!((claim, fact), (Some(claim), Some(fact)) if claim != fact))
+    }
+}
+
 impl std::fmt::Debug for Account {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.write_str("Account(…)")

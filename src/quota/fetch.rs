@@ -22,7 +22,7 @@ use crate::env::Context;
 use crate::error::Result;
 use crate::id::{ProfileId, ProviderKind};
 use crate::identity::credential::{self, Look, Seen};
-use crate::identity::fingerprint::{Account, Fingerprint, Key};
+use crate::identity::fingerprint::{Fingerprint, Key};
 use crate::identity::proof::{Unproven, is_usable};
 use crate::provider::{self as services, FetchError, Fetched, LoginKind, Want, account};
 use crate::reason::TOKEN_EXPIRED;
@@ -374,7 +374,7 @@ impl<'a> Fetch<'a> {
                 state.login_expires_at = look.login.login_expires_at;
             }
             if let (Some(account), Some(fingerprint)) = (found, fingerprint) {
-                let contradicted = hints.iter().any(|hint| contradicts(hint, account));
+                let contradicted = hints.iter().any(|hint| hint.contradicts(account));
                 if contradicted && may_be(state, &fingerprint) {
                     state.proof = None;
                     state.poll.reason = Some(HINT_DISAGREES.to_owned());
@@ -463,17 +463,6 @@ fn first_error(fetched: &Fetched) -> Option<&FetchError> {
         .as_ref()
         .and_then(|found| found.as_ref().err());
     identity.or(usage)
-}
-
-/// Whether a file's claim names another account than the server did.
-fn contradicts(hint: &Account, account: &Account) -> bool {
-    [
-        (&hint.user, &account.user),
-        (&hint.account, &account.account),
-        (&hint.organization, &account.organization),
-    ]
-    .iter()
-    .any(|(claim, fact)| matches!((claim, fact), (Some(claim), Some(fact)) if claim != fact))
 }
 
 /// Whether the account may be the pinned one, as far as is known.
