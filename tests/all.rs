@@ -47,5 +47,7 @@ mod scripted_world;
 mod start_gate;
 mod storm;
 mod support;
+mod transactions;
+mod transactions_disk;
 mod typed;
 mod waiting;

@@ -82,7 +82,7 @@ fn a_fleet_that_works_is_healthy_and_the_page_says_so() {
     assert_eq!(page.status, 0);
     assert!(page.stdout.starts_with("healthy: "), "{}", page.stdout);
     assert!(
-        page.stdout.contains("\none 21 of 21 ok\n"),
+        page.stdout.contains("\none 22 of 22 ok\n"),
         "{}",
         page.stdout
     );

@@ -10,16 +10,16 @@ use crate::support::sandbox::{Ran, Sandbox};
 use crate::support::world::{Account, POOL, World};
 
 /// Aborted, as a shell counts it.
-const ABORTED: i32 = 128 + 6;
+pub(crate) const ABORTED: i32 = 128 + 6;
 
 /// The world as it was before the command, to be put back for each end.
-struct Before {
+pub(crate) struct Before {
     backup: PathBuf,
     original: PathBuf,
 }
 
 impl Before {
-    fn of(world: &World) -> Self {
+    pub(crate) fn of(world: &World) -> Self {
         let original = world.sandbox.path("");
         let name = original
             .file_name()
@@ -31,7 +31,7 @@ impl Before {
         Self { backup, original }
     }
 
-    fn restore(&self) {
+    pub(crate) fn restore(&self) {
         std::fs::remove_dir_all(&self.original).expect("the sandbox can be removed");
         copy(&self.backup, &self.original);
     }

@@ -506,4 +506,56 @@ fn the_first_public_contract_holds_step_by_step() {
         json!({"profile": "codex-1", "released": true, "task": "live-owned-task"})
     );
     held.end(&world.sandbox);
+
+    // 16
+    let home = world.sandbox.path("share/accounts/codex/codex-1");
+    let old = json!({"auth_mode": "chatgpt", "tokens": {"account_id": "codex-1-account",
+        "access_token": "synthetic-access", "refresh_token": "synthetic-refresh"}});
+    let old = old.to_string();
+    let path = "share/accounts/codex/codex-1/auth.json";
+    let installed = world.sandbox.write(path, &old);
+    world.run(&["quota", "refresh"]).success();
+    let new = world.sandbox.write("new-login.json", "another login");
+    let mut promotion = Sandbox::tool(env!("CARGO_BIN_EXE_fake-promoter"));
+    promotion
+        .args(["codex", "codex-1"])
+        .args([&installed, &new])
+        .env_clear()
+        .env("HOME", world.sandbox.path("home"))
+        .env("AGENT_FLEET_STATE_DIR", world.sandbox.path("state"))
+        // Staged, staged for good, written down, traded, in force.
+        .env("AGENT_FLEET_TEST_CRASH_AT", "5");
+    assert_eq!(Ran::of(&mut promotion).status, crate::crash::ABORTED);
+    assert_eq!(std::fs::read(&installed).unwrap(), b"another login");
+    let pending = world.run(&["transaction", "list"]).success();
+    assert_eq!(pending["transactions"][0]["profile"], "codex-1");
+    // Nobody else is kept from work.
+    world.choose_claude().success();
+    let status = world.run(&["profile", "status", "codex-1"]).success();
+    assert_eq!(std::fs::read(&installed).unwrap(), old.as_bytes());
+    let journals = std::fs::read_dir(world.sandbox.path("state/transactions")).unwrap();
+    assert_eq!(journals.count(), 0, "the journal is still there");
+    let litter = std::fs::read_dir(&home).unwrap().flatten();
+    let litter: Vec<_> = litter
+        .filter(|entry| entry.file_name().to_string_lossy().contains(".fleet-"))
+        .collect();
+    assert!(litter.is_empty(), "{litter:?}");
+    assert_eq!(
+        (
+            &status["quota"]["fresh"],
+            &status["quota"]["headroom_percent"]
+        ),
+        (&json!(true), &json!(80.0)),
+        "{status}"
+    );
+    let routeability = &status["routeability"];
+    assert_eq!(
+        (
+            &routeability["eligible"],
+            &routeability["mode"],
+            &routeability["reason"]
+        ),
+        (&json!(true), &json!("quota"), &json!("fresh")),
+        "{status}"
+    );
 }

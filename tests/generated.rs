@@ -155,9 +155,10 @@ fn the_page_of_checks_is_made_from_the_checks() {
          `--fix` mends only what is safe and ours, says what it did, and checks again: it removes an empty refresh lock\n\
          that is older than a minute while nobody lives in the home; makes our own entries good in homes without a live\n\
          lease or session, as `profile provision` does (which asks Codex about hooks in a throw-away home); ends\n\
-         reservations whose time has passed; makes `share/bin/agent-fleet` lead to this program; and removes temporary\n\
-         files of killed commands from our own directories. It never touches a\n\
-         login, a process, or a lease whose process may live.\n",
+         reservations whose time has passed; makes `share/bin/agent-fleet` lead to this program; removes temporary\n\
+         files of killed commands from our own directories; takes back changes of a login that were cut short; and\n\
+         removes what they left, if it holds what its name says and a login is in force. It never touches a login in\n\
+         force, a process, or a lease whose process may live.\n",
     );
     let mut table = |heading: &str, checks: &[Told]| {
         take(

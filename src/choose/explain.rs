@@ -102,6 +102,7 @@ fn phrase(code: Code) -> &'static str {
         "draining" => "is draining",
         "cooldown" => "waits for a limit to reset",
         "capacity" => "has no free slot",
+        "transaction_pending" => "is of a provider of which a login's change was cut short",
         "quota_reserve" => "is at or below its reserve",
         "quota_unavailable" => "has no quota reading to route by",
         _ => "cannot take it",

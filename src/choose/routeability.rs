@@ -15,8 +15,10 @@ use crate::id::ProviderKind;
 use crate::lease::Occupancy;
 use crate::quota::headroom::{Status, Worth};
 use crate::registry::schema::{Profile, Registry};
+use crate::snapshot::fold;
 use crate::snapshot::profile::ProfileState;
 use crate::snapshot::provider::Snapshot;
+use crate::transaction::pending;
 
 /// The mode of a profile that could not take a task.
 const UNAVAILABLE: &str = "unavailable";
@@ -38,7 +40,11 @@ pub struct Report {
 
 /// One provider's accounts, looked at once for the reports on all of its profiles.
 #[derive(Debug)]
-pub struct Look(Accounts);
+pub struct Look {
+    accounts: Accounts,
+    /// Why no profile of the provider is taken: a change of a login that nobody can take back.
+    fence: Option<Error>,
+}
 
 impl Look {
     /// Folds new evidence and looks: local files only, no network.
@@ -48,7 +54,8 @@ impl Look {
         kind: ProviderKind,
         deadline: &Deadline,
     ) -> Result<Self> {
-        Accounts::look(context, registry, kind, deadline).map(Self)
+        let snapshot = fold::load(context, kind, deadline)?;
+        Self::of_snapshot(context, registry, kind, snapshot)
     }
 
     /// Looks at what a snapshot knows that was loaded already.
@@ -58,12 +65,18 @@ impl Look {
         kind: ProviderKind,
         snapshot: Snapshot,
     ) -> Result<Self> {
-        Accounts::of_snapshot(context, registry, kind, snapshot).map(Self)
+        // One that can be taken back is, by the next command that would take a profile.
+        let pending = pending::of(context, kind)?;
+        let stuck = pending.iter().find(|one| one.entry.is_err());
+        Ok(Self {
+            accounts: Accounts::of_snapshot(context, registry, kind, snapshot)?,
+            fence: stuck.map(|one| one.refusal(None)),
+        })
     }
 
     /// The snapshot that was looked at.
     pub fn snapshot(&self) -> &Snapshot {
-        self.0.snapshot()
+        self.accounts.snapshot()
     }
 }
 
@@ -86,7 +99,7 @@ pub fn report_on(
     look: &Look,
 ) -> Result<Report> {
     let now = context.clock.now();
-    let accounts = &look.0;
+    let accounts = &look.accounts;
     let known = accounts.of(context, registry, profile, None, now);
     let asked = Asked {
         pool: profile
@@ -116,6 +129,10 @@ pub fn report_on(
     {
         facts.rejected = Some(error.code);
         said = Some(error);
+    }
+    if let Some(fence) = &look.fence {
+        facts.rejected = Some(fence.code);
+        said = Some(fence.clone());
     }
     let (routeability, refusal) =
         match eligibility_if_enabled(&facts, &asked, &registry.settings, now) {

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use jiff::Timestamp;
 use serde_json::json;
@@ -27,8 +28,12 @@ use crate::quota::refresh::{Ask, refresh};
 use crate::registry::schema::{Profile, Registry};
 use crate::snapshot::session;
 use crate::store::lock::{Guard, Locks, Mode, Name};
+use crate::transaction::pending;
 
 use super::apply::Request;
+
+/// How soon a lock is tried again that another process holds to take a login back.
+const AGAIN: Duration = Duration::from_millis(10);
 
 fn take(best: &Candidate) -> Choice {
     Choice::Take {
@@ -70,6 +75,8 @@ pub(super) struct Run<'a> {
     pub(super) rejected: BTreeMap<ProfileId, Error>,
     /// Leases, by generation, whose transcripts were looked at.
     looked: BTreeSet<u64>,
+    /// Providers that nothing is taken of: a change of a login was cut short and could not be taken back.
+    fenced: BTreeSet<ProviderKind>,
 }
 
 impl<'a> Run<'a> {
@@ -94,6 +101,7 @@ impl<'a> Run<'a> {
             examined: BTreeSet::new(),
             rejected: BTreeMap::new(),
             looked: BTreeSet::new(),
+            fenced: BTreeSet::new(),
         }
     }
 
@@ -107,8 +115,41 @@ impl<'a> Run<'a> {
         self.scope().map(|profile| profile.provider).collect()
     }
 
-    /// Takes each provider's lock shared, through its turnstile, so that maintenance gets its turn.
-    pub(super) fn hold(&self) -> Result<Vec<Guard>> {
+    /// Takes each provider's lock shared, through its turnstile, so that maintenance gets its turn. While it is
+    /// held, no change of a login of theirs is begun; one that was cut short is taken back first, or no profile
+    /// of that provider is taken.
+    pub(super) fn hold(&mut self) -> Result<Vec<Guard>> {
+        loop {
+            let guards = self.take_shared()?;
+            let mut pending = pending::fenced(self.context)?;
+            pending.retain(|kind| self.providers().contains(kind) && !self.fenced.contains(kind));
+            let Some(kind) = pending.pop_first() else {
+                return Ok(guards);
+            };
+            drop(guards);
+            match pending::fence(self.context, kind) {
+                Ok(_) => {}
+                // Somebody else is at it.
+                Err(error) if error.code == code::MAINTENANCE_BUSY => {
+                    if !self.deadline.pause(AGAIN) {
+                        return Err(error);
+                    }
+                }
+                Err(error) => self.fence(kind, &error),
+            }
+        }
+    }
+
+    fn fence(&mut self, kind: ProviderKind, error: &Error) {
+        self.fenced.insert(kind);
+        let fenced = self.scope().filter(|profile| profile.provider == kind);
+        let rejected: Vec<_> = fenced
+            .map(|profile| (profile.id.clone(), error.clone()))
+            .collect();
+        self.rejected.extend(rejected);
+    }
+
+    fn take_shared(&self) -> Result<Vec<Guard>> {
         let locks = Locks::new(&self.context.roots.state, self.context.clock);
         let providers = self.providers();
         let mut turnstiles = Vec::new();

@@ -30,6 +30,7 @@ mod scripted_agent;
 mod session;
 mod status;
 mod statusline;
+mod transaction;
 mod usage;
 mod version;
 mod watch;
@@ -44,9 +45,11 @@ use clap::{CommandFactory as _, Parser, Subcommand, ValueEnum};
 use crate::clock::ROUTINE;
 use crate::env::{Context, World};
 use crate::error::{Error, Result};
+use crate::id::ProviderKind;
 use crate::lease::TableStore;
 use crate::registry::validate::Diagnostic;
 use crate::render::{Format, View};
+use crate::transaction::pending;
 use output::Output;
 
 /// Gives each coding-agent worker exactly one of your own accounts.
@@ -163,6 +166,9 @@ enum Command {
     /// Which conversation continues a task
     #[command(subcommand)]
     Session(session::SessionCommand),
+    /// Changes of a login that were cut short
+    #[command(subcommand)]
+    Transaction(transaction::TransactionCommand),
     /// What the pools could take now
     Pool(pool::PoolArguments),
     /// What is left of each account's quota
@@ -250,6 +256,14 @@ impl App {
         }
     }
 
+    /// Lets pass when no change of a login of the provider is pending, after taking back what was cut short.
+    pub(crate) fn fence(&self, kind: ProviderKind) -> Result<()> {
+        for recovered in pending::fence(&self.context, kind)? {
+            self.note(&format!("note: {}", recovered.told()));
+        }
+        Ok(())
+    }
+
     /// Says something to the person on stderr.
     pub(crate) fn note(&self, text: &str) {
         if !self.quiet {
@@ -319,6 +333,7 @@ fn dispatch(world: &World, app: &App, command: Command) -> Result<Outcome> {
         Command::Session(command) => session::run(app, command),
         Command::Status(arguments) => status::run(app, &arguments),
         Command::Statusline(arguments) => Ok(statusline::run(world, &arguments)),
+        Command::Transaction(command) => transaction::run(app, &command),
         Command::Version(arguments) => version::run(app, arguments),
         Command::Which(arguments) => which::run(app, &arguments),
     }

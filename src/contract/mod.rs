@@ -19,6 +19,7 @@ pub mod schema;
 pub mod selection;
 pub mod session;
 pub mod status;
+pub mod transaction;
 pub mod unleased;
 pub mod watch;
 pub mod worker;

@@ -23,6 +23,7 @@ use super::registry::{Initialised, PoolList, ProjectList, Setting, SettingList};
 use super::selection::Selection;
 use super::session::{Session, SessionList, SessionRemoved};
 use super::status::Status;
+use super::transaction::{Transaction, TransactionList, TransactionsRecovered};
 use super::watch::Change;
 use super::worker::Which;
 
@@ -83,6 +84,9 @@ const ANSWERS: &[(&str, Define)] = &[
     ("session status", define::<Session>),
     ("status", define::<Status>),
     ("status --watch, later lines", define::<Change>),
+    ("transaction list", define::<TransactionList>),
+    ("transaction recover", define::<TransactionsRecovered>),
+    ("transaction show", define::<Transaction>),
     ("version", define::<Version>),
     ("which", define::<Which>),
 ];

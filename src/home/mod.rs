@@ -15,6 +15,8 @@ use crate::provider::{self, HomePlan, codex};
 use crate::registry::binary;
 use crate::registry::schema::{Profile, Registry};
 use crate::store::lock::Locks;
+use crate::transaction::pending;
+use crate::transaction::recover::Recovered;
 
 /// Makes or repairs the home of a profile; returns what was changed, one line each.
 ///
@@ -36,7 +38,9 @@ pub fn provision(context: &Context, registry: &Registry, profile: &Profile) -> R
         )?;
     }
     let locks = Locks::new(&context.roots.state, context.clock);
-    let _maintenance = locks.maintenance(profile.provider, "profile provision")?;
+    let (_turnstile, guard) = locks.maintenance(profile.provider, "profile provision")?;
+    let recovered = pending::settle(context, profile.provider, &guard)?;
+    changes.extend(recovered.iter().map(Recovered::told));
     let occupied = occupied(context, &profile.id)?;
     let mut plan = plan(context, registry, profile, &program)?;
     plan.occupied = occupied.as_deref();

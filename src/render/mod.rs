@@ -19,6 +19,7 @@ mod registry;
 mod selection;
 mod session;
 mod status;
+mod transaction;
 pub mod words;
 mod worker;
 

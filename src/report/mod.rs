@@ -7,3 +7,4 @@ pub mod pool;
 pub mod profile;
 pub mod refresh_lock;
 pub mod status;
+pub mod transaction;

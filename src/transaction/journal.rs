@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
+use super::beside;
 use crate::id::{ProfileId, ProviderKind, hex};
 use crate::store::files::Files;
 use crate::store::replace::TEMPORARY_PREFIX;
@@ -23,7 +24,7 @@ impl Digest {
     }
 
     /// The first eight digits, for file names.
-    fn short(&self) -> &str {
+    pub(super) fn short(&self) -> &str {
         self.0.get(..8).unwrap_or(&self.0)
     }
 }
@@ -89,9 +90,8 @@ impl Entry {
     }
 
     fn beside(&self, end: &str) -> Utf8PathBuf {
-        let name = self.target.file_name().unwrap_or("credential");
-        let name = name.trim_start_matches('.');
-        self.home().join(format!(".{name}.fleet-{}.{end}", self.id))
+        let name = format!("{}{}.{end}", beside::prefix(&self.target), self.id);
+        self.home().join(name)
     }
 
     /// The entry's file.

@@ -19,6 +19,7 @@
 //! profile that has live leases. A file system without exchange (`renameat2`) is refused.
 
 mod begin;
+pub mod beside;
 pub mod journal;
 pub mod pending;
 pub mod promote;
@@ -26,6 +27,8 @@ pub mod recover;
 
 pub use begin::{Promotion, begin};
 
+#[cfg(test)]
+mod disk_tests;
 #[cfg(test)]
 mod model;
 #[cfg(test)]

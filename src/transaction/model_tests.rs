@@ -44,15 +44,15 @@ struct Search {
 }
 
 impl Search {
-    fn target(&self) -> &'static Utf8Path {
+    fn target() -> &'static Utf8Path {
         Utf8Path::new(TARGET)
     }
 
     /// One promotion; what it left, and what it reported.
     fn promote(&mut self, fate: Fate) -> (Model, Option<Promoted>) {
         self.runs += 1;
-        let disk = Disk::with(self.target(), self.old);
-        let model = Model::new(disk, fate, self.target());
+        let disk = Disk::with(Self::target(), self.old);
+        let model = Model::new(disk, fate, Self::target());
         let mut stands = || self.stands;
         let told = promote(
             &model,
@@ -118,7 +118,7 @@ impl Search {
             ..fate
         };
         let pending = disk.read(&self.journal()).map(Entry::parse);
-        let model = Model::new(disk.clone(), fate, self.target());
+        let model = Model::new(disk.clone(), fate, Self::target());
         if let Some(Parsed::Whole(entry)) = &pending {
             let told = recover(&model, Utf8Path::new(JOURNALS), entry);
             if !model.is_dead() && told.is_err() {
@@ -137,13 +137,12 @@ impl Search {
         } else {
             self.judge(left, done, pending.is_some());
         }
-        let steps = *model.steps.borrow();
-        steps
+        model.steps.into_inner()
     }
 
     fn judge(&mut self, mut disk: Disk, done: bool, was_pending: bool) {
         disk.settle();
-        let live = disk.read(self.target()).map(<[u8]>::to_vec);
+        let live = disk.read(Self::target()).map(<[u8]>::to_vec);
         let known = [Some(NEW), Some(PROVIDERS), self.old];
         if !known.contains(&live.as_deref()) && (live.is_some() || self.old.is_some()) {
             self.violate(&format!("I1: the credential is {live:?}"));
@@ -163,7 +162,7 @@ impl Search {
         }
         // I4: another recovery finds nothing to do.
         let before = disk.files();
-        let model = Model::new(disk, Fate::default(), self.target());
+        let model = Model::new(disk, Fate::default(), Self::target());
         let again = recover(&model, Utf8Path::new(JOURNALS), &entry(self.old));
         let after = model.disk.borrow().files();
         if was_pending && (again.is_err() || after != before) {

@@ -9,6 +9,7 @@
 //! # Limits
 //! A home that is not there, as on a mount that is missing, is not taken for one that is gone: its entry stays.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 
@@ -66,7 +67,7 @@ pub fn folder(context: &Context) -> Utf8PathBuf {
 pub fn list(context: &Context) -> Result<Vec<Pending>> {
     let names = names(context)?;
     let ids = names.iter().filter_map(|name| name.strip_suffix(ENTRY));
-    Ok(ids.map(|id| look(context, id)).collect())
+    Ok(ids.map(|id| look(context, id, ENTRY)).collect())
 }
 
 /// The entries that fence a provider. Costs one look at a directory when there is none.
@@ -74,14 +75,21 @@ pub fn of(context: &Context, kind: ProviderKind) -> Result<Vec<Pending>> {
     let names = names(context)?;
     let ids = names.iter().filter_map(|name| name.strip_suffix(ENTRY));
     let ids = ids.filter(|id| provider_of(id) == Some(kind));
-    Ok(ids.map(|id| look(context, id)).collect())
+    Ok(ids.map(|id| look(context, id, ENTRY)).collect())
 }
 
-/// The names of entries that people set aside: what lies beside their credential is still theirs.
-pub fn set_aside(context: &Context) -> Result<Vec<String>> {
+/// The providers that entries fence: one look at a directory.
+pub fn fenced(context: &Context) -> Result<BTreeSet<ProviderKind>> {
+    let names = names(context)?;
+    let ids = names.iter().filter_map(|name| name.strip_suffix(ENTRY));
+    Ok(ids.filter_map(provider_of).collect())
+}
+
+/// The entries that people set aside: they fence no one, but what lies beside their credential is still theirs.
+pub fn aside(context: &Context) -> Result<Vec<Pending>> {
     let names = names(context)?;
     let ids = names.iter().filter_map(|name| name.strip_suffix(ASIDE));
-    Ok(ids.map(str::to_owned).collect())
+    Ok(ids.map(|id| look(context, id, ASIDE)).collect())
 }
 
 fn names(context: &Context) -> Result<Vec<String>> {
@@ -115,8 +123,8 @@ fn profile_of(id: &str) -> Option<ProfileId> {
     rest.rsplit_once('-')?.0.parse().ok()
 }
 
-fn look(context: &Context, id: &str) -> Pending {
-    let path = folder(context).join(format!("{id}{ENTRY}"));
+fn look(context: &Context, id: &str, end: &str) -> Pending {
+    let path = folder(context).join(format!("{id}{end}"));
     let provider = provider_of(id);
     let entry = match read::optional(&path) {
         Ok(bytes) => match Entry::parse(&bytes.unwrap_or_default()) {
@@ -248,4 +256,4 @@ impl Pending {
 
 #[cfg(test)]
 #[path = "pending_tests.rs"]
-mod tests;
+pub(super) mod tests;

@@ -10,22 +10,23 @@ use super::super::{Promotion, begin};
 use super::{Damage, fence, folder, list, of, settle};
 use crate::env::{Context, Variables, World};
 use crate::error::{Error, code};
+use crate::id::ProfileId;
 use crate::id::ProviderKind::{self, Claude, Codex};
 use crate::store::files::{Disk, Files};
 use crate::store::lock::{Guard, Locks, Mode, Name};
 
-const OLD: &[u8] = b"old login";
-const NEW: &[u8] = b"new login";
+pub(crate) const OLD: &[u8] = b"old login";
+pub(crate) const NEW: &[u8] = b"new login";
 
 /// A state root, and the home of a Codex profile in a root of its own.
-pub(in crate::transaction) struct Ground {
+pub(crate) struct Ground {
     _kept: tempfile::TempDir,
-    pub(in crate::transaction) context: Context,
-    pub(in crate::transaction) target: Utf8PathBuf,
+    pub(crate) context: Context,
+    pub(crate) target: Utf8PathBuf,
 }
 
 impl Ground {
-    pub(in crate::transaction) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let kept = tempfile::tempdir().unwrap();
         let root = Utf8Path::from_path(kept.path()).unwrap();
         let variables: Variables = [
@@ -51,17 +52,17 @@ impl Ground {
         }
     }
 
-    pub(in crate::transaction) fn locks(&self) -> Locks {
+    pub(crate) fn locks(&self) -> Locks {
         Locks::new(&self.context.roots.state, self.context.clock)
     }
 
-    pub(in crate::transaction) fn guard(&self, kind: ProviderKind) -> Guard {
+    pub(crate) fn guard(&self, kind: ProviderKind) -> Guard {
         let name = Name::Provider(kind);
         let taken = self.locks().try_take(name, Mode::Exclusive).unwrap();
         taken.expect("nobody else holds it")
     }
 
-    fn begin(&self) -> Promotion {
+    pub(crate) fn begin(&self) -> Promotion {
         let profile = "codex-1.b".parse().unwrap();
         begin(&self.context, (Codex, &profile), &self.target, NEW).unwrap()
     }
@@ -75,17 +76,17 @@ impl Ground {
         cut.unwrap_err()
     }
 
-    pub(in crate::transaction) fn in_force(&self) -> Vec<u8> {
+    pub(crate) fn in_force(&self) -> Vec<u8> {
         fs::read(&self.target).unwrap()
     }
 
     /// Every name in the home.
-    pub(in crate::transaction) fn beside(&self) -> Vec<String> {
+    pub(crate) fn beside(&self) -> Vec<String> {
         names(self.target.parent().unwrap())
     }
 }
 
-pub(in crate::transaction) fn names(folder: &Utf8Path) -> Vec<String> {
+pub(crate) fn names(folder: &Utf8Path) -> Vec<String> {
     let entries = folder.read_dir_utf8().unwrap();
     let mut names: Vec<_> = entries
         .map(|entry| entry.unwrap().file_name().to_owned())
@@ -151,7 +152,7 @@ fn who_comes_next_takes_back_what_was_cut_short() {
     };
     assert_eq!(told.details["transaction"], pending.id.as_str());
     assert_eq!(
-        pending.profile.as_ref().map(|id| id.as_str()),
+        pending.profile.as_ref().map(ProfileId::as_str),
         Some("codex-1.b")
     );
     // No other provider is concerned, and nobody recovers what is under way.
@@ -221,8 +222,8 @@ fn what_is_set_aside_fences_no_one_and_lies_there_still() {
     assert_eq!(settle(&ground.context, Codex, &guard).unwrap(), []);
     assert_eq!(fs::read(&aside).unwrap(), b"torn");
     assert_eq!(ground.beside(), before);
-    let aside = super::set_aside(&ground.context).unwrap();
-    assert_eq!(aside, [pending.id.as_str()]);
+    let kept = super::aside(&ground.context).unwrap().remove(0);
+    assert_eq!((kept.id, kept.path), (pending.id, aside));
 }
 
 #[test]

@@ -59,9 +59,11 @@ pub fn promote(
     };
     if let Err(error) = traded {
         withdraw(files, journals, entry, &staged);
-        return match error.kind() {
-            io::ErrorKind::NotFound | io::ErrorKind::AlreadyExists => Ok(Promoted::Changed),
-            _ => Err(error),
+        let changed = [io::ErrorKind::NotFound, io::ErrorKind::AlreadyExists];
+        return if changed.contains(&error.kind()) {
+            Ok(Promoted::Changed)
+        } else {
+            Err(error)
         };
     }
     crash_point!("promote.traded");

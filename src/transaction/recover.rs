@@ -21,6 +21,20 @@ pub struct Recovered {
     pub kept: Option<Utf8PathBuf>,
 }
 
+impl Recovered {
+    /// What was done, as a sentence.
+    pub fn told(&self) -> String {
+        let kept = match &self.kept {
+            Some(kept) => format!("; what its CLI wrote meanwhile is kept in `{kept}`"),
+            None => String::new(),
+        };
+        format!(
+            "took back the change of the login of `{}` that was cut short: the login from before is in force{kept}",
+            self.profile
+        )
+    }
+}
+
 /// Takes the new credential back if it is in force, and closes the entry. May be cut short and repeated.
 ///
 /// The caller holds the provider's lock, so that no promotion is under way.

@@ -31,6 +31,7 @@ use crate::snapshot;
 use crate::store::lock::{Locks, Mode, Name};
 use crate::sys::spawn::{Apart, Program};
 use crate::sys::{shell, user};
+use crate::transaction::pending;
 
 /// How long a refresh by another process is waited for between two looks.
 const POLL: Duration = Duration::from_millis(100);
@@ -82,6 +83,10 @@ fn probe(
     let turnstile = locks.take(&Name::Turnstile(kind), Mode::Shared, &routine)?;
     let held = locks.take(&Name::Provider(kind), Mode::Shared, &routine)?;
     drop(turnstile);
+    // A CLI that refreshes a login that is to be taken back would spend it.
+    if let Some(pending) = pending::of(context, kind)?.first() {
+        return Err(pending.refusal(None));
+    }
     // What maintenance changed while it was waited for.
     let registry = snapshot::registry::load(context)?;
     let profile = registry.profile(id)?;

@@ -17,6 +17,7 @@ pub(super) fn enable(app: &App, id: &ProfileId) -> Result<Outcome> {
     let deadline = context.clock.deadline(ROUTINE);
     let registry = crate::snapshot::registry::load(context)?;
     let profile = registry.profile(id)?;
+    app.fence(profile.provider)?;
     let settings = registry.provider(profile.provider)?;
     binary::resolve(context, settings)?;
     let want = Want {

@@ -11,9 +11,12 @@ use crate::registry::profiles;
 use crate::registry::schema::Profile;
 use crate::render::words;
 use crate::snapshot::durable;
+use crate::transaction::pending;
 
 pub(super) fn run(app: &App, id: &ProfileId) -> Result<Outcome> {
     let context = &app.context;
+    let registry = crate::snapshot::registry::load(context)?;
+    app.fence(registry.profile(id)?.provider)?;
     let forget = |profile: &Profile| {
         let deadline = context.clock.deadline(ROUTINE);
         durable::forget(context, profile.provider, &profile.id, &deadline)
@@ -30,6 +33,10 @@ pub(super) fn run(app: &App, id: &ProfileId) -> Result<Outcome> {
 
 /// A live worker keeps its profile.
 fn is_unused(context: &Context, profile: &Profile) -> Result<()> {
+    // Under maintenance now: one that was begun since the look before has its say.
+    if let Some(pending) = pending::of(context, profile.provider)?.first() {
+        return Err(pending.refusal(None));
+    }
     let deadline = context.clock.deadline(ROUTINE);
     let occupancy = TableStore::open(context, deadline)?.occupancy()?;
     let live = occupancy.live(&profile.id);

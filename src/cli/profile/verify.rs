@@ -1,12 +1,14 @@
 //! `agent-fleet profile verify`.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::{App, OneOrAll, Outcome};
 use crate::clock::ROUTINE;
-use crate::contract::identity::VerificationList;
+use crate::contract::identity::{Verification, VerificationList};
 use crate::error::{Error, Result};
-use crate::identity::verify::verify;
+use crate::identity::verify::{Verdict, verify};
+use crate::registry::schema::Profile;
 use crate::snapshot;
 use crate::worker::probe;
 
@@ -33,16 +35,29 @@ pub(super) fn run(app: &App, arguments: &VerifyArguments) -> Result<Outcome> {
     let context = &app.context;
     let registry = snapshot::registry::load(context)?;
     let profiles = arguments.which.of(&registry)?;
-    let verdicts = if arguments.probe {
+    let kinds: BTreeSet<_> = profiles.iter().map(|profile| profile.provider).collect();
+    let fences: BTreeMap<_, _> = kinds
+        .into_iter()
+        .filter_map(|kind| Some((kind, app.fence(kind).err()?)))
+        .collect();
+    let (fenced, free): (Vec<_>, Vec<_>) = profiles
+        .into_iter()
+        .partition(|profile| fences.contains_key(&profile.provider));
+    let mut verdicts = if arguments.probe {
         let patience = Duration::from_secs(arguments.patience);
         let store = app.store()?;
-        probe::verify(context, &registry, &store, &profiles, patience, &|line| {
+        probe::verify(context, &registry, &store, &free, patience, &|line| {
             app.note(line);
         })?
     } else {
         let deadline = context.clock.deadline(ROUTINE);
-        verify(context, &registry, &profiles, &deadline)?
+        verify(context, &registry, &free, &deadline)?
     };
+    verdicts.extend(fenced.into_iter().filter_map(|profile| {
+        let fence = fences.get(&profile.provider)?;
+        Some(unasked(profile, fence))
+    }));
+    verdicts.sort_by(|one, other| one.row.profile.cmp(&other.row.profile));
     let refusal = verdicts.iter().find_map(|verdict| verdict.refusal.clone());
     let list = VerificationList {
         verified: verdicts.into_iter().map(|verdict| verdict.row).collect(),
@@ -50,6 +65,23 @@ pub(super) fn run(app: &App, arguments: &VerifyArguments) -> Result<Outcome> {
     match refusal {
         None => app.view(&list),
         Some(refusal) => Err(with_rows(refusal, &list)),
+    }
+}
+
+/// A profile that was not asked about: a change of a login of its provider is pending.
+fn unasked(profile: &Profile, fence: &Error) -> Verdict {
+    Verdict {
+        row: Verification {
+            profile: profile.id.clone(),
+            provider: profile.provider,
+            verified: false,
+            reason: fence.code.name.to_owned(),
+            identity_fingerprint: None,
+            identity_source: None,
+            verified_at: None,
+        },
+        refusal: Some(fence.clone()),
+        needs_refresh: false,
     }
 }
 

@@ -2,13 +2,15 @@
 //!
 //! An empty refresh lock older than a minute in a home that nobody lives in; our own entries in homes without a
 //! live lease; reservations whose time has passed; the stable path of this program; temporary files of killed
-//! commands. Never a credential, never a process, never a lease of a process that may live.
+//! commands; changes of a login that were cut short, and what is proved left over by them. Never a login in force,
+//! never a process, never a lease of a process that may live.
 
 use std::fs;
 use std::time::Duration;
 
 use camino::Utf8Path;
 
+use super::leftover::{self, Leftover};
 use super::look;
 use super::profile::ProfileFacts;
 use super::profile_of;
@@ -26,6 +28,7 @@ use crate::report::inhabitants;
 use crate::report::refresh_lock::{self, Standing};
 use crate::store::directory;
 use crate::sys::process;
+use crate::transaction::pending;
 
 /// How long all waiting for locks may take.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -53,8 +56,14 @@ pub(super) fn mend<'a>(
     for outcome in reservations(context) {
         tell("lease_table", None, outcome);
     }
+    for outcome in transactions(context) {
+        tell("transactions", None, outcome);
+    }
     for facts in profiles {
         let id = Some(&facts.profile.id);
+        for outcome in leftovers(context, facts) {
+            tell("leftovers", id, outcome);
+        }
         for lock in &facts.locks.0 {
             tell("refresh_lock", id, unlock(context, facts, &lock.path));
         }
@@ -101,6 +110,41 @@ fn reservations(context: &Context) -> Vec<Result<Option<String>>> {
             )))
         })
         .collect()
+}
+
+/// Takes back changes of a login that were cut short.
+fn transactions(context: &Context) -> Vec<Result<Option<String>>> {
+    let fenced = match pending::fenced(context) {
+        Ok(fenced) => fenced,
+        Err(error) => return vec![Err(error)],
+    };
+    let outcomes = fenced
+        .into_iter()
+        .flat_map(|kind| match pending::fence(context, kind) {
+            Ok(recovered) => recovered.iter().map(|one| Ok(Some(one.told()))).collect(),
+            Err(error) => vec![Err(error)],
+        });
+    outcomes.collect()
+}
+
+/// Removes what a change of the login left and is proved ours.
+fn leftovers(context: &Context, facts: &ProfileFacts) -> Vec<Result<Option<String>>> {
+    let none = |left: &Vec<Leftover>| {
+        left.iter()
+            .all(|one| one.standing != leftover::Standing::Ours)
+    };
+    if facts.leftovers.as_ref().map_or(true, none) {
+        return Vec::new();
+    }
+    match leftover::remove(context, &facts.profile) {
+        Ok(removed) => {
+            let told = removed
+                .iter()
+                .map(|path| Ok(Some(format!("removed `{path}`"))));
+            told.collect()
+        }
+        Err(error) => vec![Err(error)],
+    }
 }
 
 /// Removes an empty refresh lock that nobody can hold.

@@ -1,6 +1,7 @@
 //! Checks of a profile's home and of who lives in it. Pure.
 
 use super::finding::{Finding, Rule};
+use super::leftover::Standing;
 use super::machine::of_error;
 use super::profile::{ProfileFacts, Reached};
 use super::storage::Entry;
@@ -8,7 +9,7 @@ use crate::contract::lease::Verdict;
 use crate::contract::profile::OverrideScope;
 use crate::contract::unleased::{Unleased, UnleasedRole};
 use crate::id::ProviderKind;
-use crate::report::refresh_lock::Standing;
+use crate::report::refresh_lock;
 use crate::sys::filesystem::OVERLAY;
 use crate::sys::shell;
 
@@ -49,6 +50,12 @@ pub(super) const RULES: &[Rule<ProfileFacts>] = &[
         looks_at: "directories by which Claude Code keeps others from refreshing, left by one that was killed",
         cure: "`rmdir DIR` once nobody lives in the home, or `agent-fleet doctor --fix`",
         decide: refresh_lock,
+    },
+    Rule {
+        id: "leftovers",
+        looks_at: "files that a change of the login left beside it: the login that came or went, or one that the CLI wrote meanwhile",
+        cure: "`agent-fleet doctor --fix` removes what is proved ours; what the CLI wrote is yours to remove",
+        decide: leftovers,
     },
     Rule {
         id: "leases",
@@ -182,7 +189,7 @@ fn refresh_lock(facts: &ProfileFacts) -> Finding {
     let (locks, empty) = &facts.locks;
     let oldest = locks
         .iter()
-        .filter(|lock| lock.standing(*empty) != Standing::Held)
+        .filter(|lock| lock.standing(*empty) != refresh_lock::Standing::Held)
         .max_by_key(|lock| lock.age);
     let Some(lock) = oldest else {
         let held = locks.first();
@@ -197,15 +204,15 @@ fn refresh_lock(facts: &ProfileFacts) -> Finding {
     let fix = lock.command(standing);
     let path = &lock.path;
     match standing {
-        Standing::Doubtful => Finding::warn(
+        refresh_lock::Standing::Doubtful => Finding::warn(
             format!("`{path}` is old, but somebody lives in the home: it is left alone until they end"),
             fix,
         ),
-        Standing::Odd => Finding::fail(
+        refresh_lock::Standing::Odd => Finding::fail(
             format!("`{path}` keeps every CLI of this home from refreshing its login, and is no empty directory; its owner is unknown"),
             fix,
         ),
-        Standing::Left | Standing::Held => Finding::fail(
+        refresh_lock::Standing::Left | refresh_lock::Standing::Held => Finding::fail(
             format!("`{path}` keeps every CLI of this home from refreshing its login; its owner is unknown and nobody lives in the home"),
             fix,
         ),
@@ -215,6 +222,46 @@ fn refresh_lock(facts: &ProfileFacts) -> Finding {
 
 /// Names every lease, and what settles it.
 const LIST: &str = "agent-fleet lease list";
+
+fn leftovers(facts: &ProfileFacts) -> Finding {
+    let left = match &facts.leftovers {
+        Ok(left) => left,
+        Err(error) => return of_error(error, "agent-fleet transaction list"),
+    };
+    // What the person has to decide about speaks first.
+    let kept = left.iter().find(|one| one.standing != Standing::Ours);
+    let Some(one) = kept.or_else(|| left.first()) else {
+        return Finding::ok("no change of the login left anything");
+    };
+    let (id, path) = (&facts.profile.id, &one.path);
+    let quoted = shell::quote(path.as_str());
+    match &one.standing {
+        Standing::Ours => Finding::warn(
+            format!("a change of the login left `{path}`, which nobody needs"),
+            "agent-fleet doctor --fix",
+        ),
+        Standing::Providers => Finding::warn(
+            format!(
+                "the CLI wrote a login while its home's was changed: it is kept in `{path}` and not in force"
+            ),
+            format!("agent-fleet profile verify {id} && rm {quoted}"),
+        ),
+        Standing::Aside(transaction) => Finding::warn(
+            format!(
+                "`{path}` is left from a change of the login whose record was set aside, and may be the only copy"
+            ),
+            format!("agent-fleet transaction show {transaction}"),
+        ),
+        Standing::Needed => Finding::warn(
+            format!("a change of the login left `{path}`, and there is no login in force"),
+            format!("ls -la {}", shell::quote(facts.profile.home.as_str())),
+        ),
+        Standing::Unreadable => Finding::warn(
+            format!("a change of the login left `{path}`, which cannot be read"),
+            format!("ls -l {quoted}"),
+        ),
+    }
+}
 
 fn leases(facts: &ProfileFacts) -> Finding {
     let of = |verdict: Verdict| {

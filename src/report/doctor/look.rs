@@ -27,6 +27,7 @@ use crate::provider::codex::trust;
 use crate::provider::{self, overrides};
 use crate::registry::schema::{Anchor, ProviderSettings, Registry};
 use crate::registry::{binary, file, install};
+use crate::report::transaction;
 use crate::snapshot::provider::Snapshot;
 use crate::snapshot::{self, fold};
 use crate::store::{read, replace};
@@ -76,6 +77,7 @@ pub(super) fn machine(
         leases: leases
             .map(|listing| table(listing, known))
             .map_err(Clone::clone),
+        transactions: transaction::all(context),
         projects: known.map(gone).unwrap_or_default(),
         variables: known
             .map(|registry| variables(context, registry))

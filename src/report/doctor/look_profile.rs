@@ -5,6 +5,7 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 
 use camino::{Utf8Path, Utf8PathBuf};
 
+use super::leftover;
 use super::look::entry;
 use super::profile::{
     CredentialFacts, CredentialFile, HomeFacts, LoginFacts, ProfileFacts, Reached,
@@ -89,6 +90,7 @@ pub(super) fn look(
         unleased: inhabitants.unleased,
         unreadable: inhabitants.unreadable,
         locks: (refresh_lock::find(profile, context.clock), empty),
+        leftovers: leftover::find(context, profile),
         databases: databases(&profile.home),
         routing: report.map(|report| {
             let refusal = report.refusal(profile);

@@ -5,9 +5,11 @@ use camino::Utf8PathBuf;
 use super::finding::{Finding, Rule};
 use crate::contract::doctor::Level;
 use crate::contract::lease::DamagedLease;
+use crate::contract::transaction::{Transaction, TransactionState};
 use crate::error::Error;
 use crate::id::{ProfileId, ProviderKind};
 use crate::identity::conflict::AnchorIdentity;
+use crate::report::transaction;
 use crate::sys::shell;
 
 /// Where the stable path of this program leads.
@@ -36,6 +38,8 @@ pub(super) struct MachineFacts {
     pub(super) processes: bool,
     /// Damaged records, and profiles with leases that the registry does not know; or why there is no table.
     pub(super) leases: Result<(Vec<DamagedLease>, Vec<ProfileId>), Error>,
+    /// Changes of a login that were begun; or why they cannot be listed.
+    pub(super) transactions: Result<Vec<Transaction>, Error>,
     /// Registered projects that are no git worktrees any more.
     pub(super) projects: Vec<Utf8PathBuf>,
     /// Variables of the caller that would move a login if workers saw them, with what they would do.
@@ -102,6 +106,12 @@ pub(super) const MACHINE: &[Rule<MachineFacts>] = &[
         looks_at: "damaged lease records, and leases of profiles that the registry does not know",
         cure: "`agent-fleet lease release --record N --force` for the record that is named",
         decide: lease_table,
+    },
+    Rule {
+        id: "transactions",
+        looks_at: "changes of a login that were cut short: until one is settled, its provider's profiles get no work",
+        cure: "`agent-fleet transaction show TRANSACTION`; what can be taken back is, also by `agent-fleet doctor --fix`",
+        decide: transactions,
     },
     Rule {
         id: "projects",
@@ -225,6 +235,22 @@ fn lease_table(facts: &MachineFacts) -> Finding {
             format!("there is a lease of `{profile}`, which the registry does not know"),
             "agent-fleet lease list",
         ),
+    }
+}
+
+fn transactions(facts: &MachineFacts) -> Finding {
+    let begun = match &facts.transactions {
+        Ok(begun) => begun,
+        Err(error) => return of_error(error, "agent-fleet transaction list"),
+    };
+    let told = |one: &Transaction| Some((one.state, transaction::told(one)?, one.next.clone()));
+    let mut open: Vec<_> = begun.iter().filter_map(told).collect();
+    // One that nobody can take back keeps a provider from work; the others only wait for the next command.
+    open.sort_by_key(|(state, _, _)| *state == TransactionState::Pending);
+    match open.into_iter().next() {
+        None => Finding::ok("no change of a login was cut short"),
+        Some((TransactionState::Pending, said, next)) => Finding::warn(said, next),
+        Some((_, said, next)) => Finding::fail(said, next),
     }
 }
 

@@ -3,6 +3,7 @@
 use super::{BinaryFacts, MACHINE, MachineFacts, PROVIDER, Program, ProviderFacts};
 use crate::contract::doctor::Level::{self, Fail, Ok as Good, Warn};
 use crate::contract::lease::DamagedLease;
+use crate::contract::transaction::{Transaction, TransactionState};
 use crate::error::{Error, code};
 use crate::id::ProviderKind;
 use crate::identity::conflict::AnchorIdentity;
@@ -15,6 +16,7 @@ fn machine() -> MachineFacts {
         program: ("/s/bin/agent-fleet".into(), Program::Ours),
         processes: true,
         leases: Ok((Vec::new(), Vec::new())),
+        transactions: Ok(vec![begun(TransactionState::SetAside)]),
         projects: Vec::new(),
         variables: Vec::new(),
         litter: Vec::new(),
@@ -52,6 +54,21 @@ fn damaged() -> DamagedLease {
     }
 }
 
+fn begun(state: TransactionState) -> Transaction {
+    Transaction {
+        id: "codex-one-1-1".to_owned(),
+        state,
+        provider: Some(ProviderKind::Codex),
+        profile: None,
+        path: "/s/transactions/codex-one-1-1.json".into(),
+        credential: None,
+        in_force: None,
+        at: None,
+        beside: Vec::new(),
+        next: format!("settle {state:?}"),
+    }
+}
+
 type OfMachine = (&'static str, Level, fn(&mut MachineFacts), &'static str);
 type OfProvider = (&'static str, Level, fn(&mut ProviderFacts), &'static str);
 
@@ -63,6 +80,29 @@ const MACHINES: &[OfMachine] = &[
         Warn,
         |f| f.registry = Ok(vec!["3:1: `x` has no effect".to_owned()]),
         "${EDITOR:-vi} /c/accounts.toml",
+    ),
+    (
+        "transactions",
+        Fail,
+        |f| f.transactions = Err(error()),
+        "ls -l /x",
+    ),
+    (
+        "transactions",
+        Warn,
+        |f| f.transactions = Ok(vec![begun(TransactionState::Pending)]),
+        "settle Pending",
+    ),
+    (
+        "transactions",
+        Fail,
+        |f| {
+            f.transactions = Ok(vec![
+                begun(TransactionState::Pending),
+                begun(TransactionState::Damaged),
+            ]);
+        },
+        "settle Damaged",
     ),
     ("install", Fail, |f| f.install = Err(error()), "ls -l /x"),
     (

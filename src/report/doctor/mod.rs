@@ -10,6 +10,7 @@
 mod finding;
 mod fix;
 mod home;
+mod leftover;
 mod login;
 mod look;
 mod look_profile;

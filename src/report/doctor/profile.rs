@@ -13,6 +13,7 @@ use crate::registry::schema::{Profile, Unmeasured};
 use crate::report::refresh_lock::RefreshLock;
 use crate::snapshot::profile::ProfileState;
 
+use super::leftover::Leftover;
 use super::storage::Entry;
 
 /// What was seen of one profile.
@@ -49,6 +50,8 @@ pub(super) struct ProfileFacts {
     pub(super) unreadable: Vec<Utf8PathBuf>,
     /// Refresh locks, and whether nobody lives in the home.
     pub(super) locks: (Vec<RefreshLock>, bool),
+    /// What changes of the login left beside it; or why that cannot be told.
+    pub(super) leftovers: Result<Vec<Leftover>, Error>,
     /// Databases in the home that are links, with where they lead.
     pub(super) databases: Vec<(Utf8PathBuf, String)>,
     /// What choosing would say, and the refusal; or why it cannot be told.

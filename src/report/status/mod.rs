@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::{inhabitants, refresh_lock};
+use super::{inhabitants, refresh_lock, transaction};
 use crate::choose::queue;
 use crate::choose::routeability::{Look, Report, report_on};
 use crate::contract::lease::{DamagedLease, Lease, Verdict, Waiting};
@@ -64,6 +64,10 @@ pub fn status(context: &Context, pool: Option<&PoolId>) -> Result<Status> {
         parts.warnings.push(warning::of_error(None, &error));
         Vec::new()
     });
+    let mut transactions = transaction::all(context).unwrap_or_else(|error| {
+        parts.warnings.push(warning::of_error(None, &error));
+        Vec::new()
+    });
     parts.damaged = held.listing.damaged;
     parts.leases = held.listing.leases;
     let (mut locks, mut members) = (Vec::new(), Vec::new());
@@ -88,6 +92,8 @@ pub fn status(context: &Context, pool: Option<&PoolId>) -> Result<Status> {
     parts
         .waiting
         .retain(|one| pool.is_none_or(|pool| one.pool == *pool));
+    let concerns = |kind| members.iter().any(|profile| profile.provider == kind);
+    transactions.retain(|one| pool.is_none() || one.provider.is_some_and(concerns));
     let now = context.clock.now();
     let seen = Seen {
         rows: &parts.profiles,
@@ -95,6 +101,7 @@ pub fn status(context: &Context, pool: Option<&PoolId>) -> Result<Status> {
         damaged: &parts.damaged,
         unleased: &parts.unleased,
         locks: &locks,
+        transactions: &transactions,
         now,
     };
     let warnings = warning::all(&seen);

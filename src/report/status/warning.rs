@@ -4,12 +4,14 @@ use jiff::Timestamp;
 
 use crate::contract::lease::{DamagedLease, Lease, Verdict};
 use crate::contract::status::{RowState, StatusRow, Warning};
+use crate::contract::transaction::Transaction;
 use crate::contract::unleased::{Unleased, UnleasedLife, UnleasedRole};
 use crate::error::Error;
 use crate::id::ProfileId;
 use crate::registry::schema::Profile;
 use crate::report::expiry::{Forecast, forecast};
 use crate::report::refresh_lock::{RefreshLock, Standing};
+use crate::report::transaction;
 
 /// What was seen.
 #[derive(Debug)]
@@ -20,6 +22,8 @@ pub(super) struct Seen<'a> {
     pub(super) unleased: &'a [Unleased],
     /// Refresh locks with their profile, and whether nobody lives in its home.
     pub(super) locks: &'a [(&'a Profile, RefreshLock, bool)],
+    /// Changes of a login that were begun.
+    pub(super) transactions: &'a [Transaction],
     pub(super) now: Timestamp,
 }
 
@@ -50,7 +54,9 @@ pub(super) fn all(seen: &Seen<'_>) -> Vec<Warning> {
         one.role == UnleasedRole::Updater && !seen.unleased.iter().any(|other| beside(&other))
     });
     let logins = seen.rows.iter().filter_map(|row| login(row, seen.now));
-    locks
+    let pending = seen.transactions.iter().filter_map(pending);
+    pending
+        .chain(locks)
         .chain(daemons.map(unleased))
         .chain(sessions.map(unleased))
         .chain(seen.damaged.iter().map(damaged))
@@ -58,6 +64,15 @@ pub(super) fn all(seen: &Seen<'_>) -> Vec<Warning> {
         .chain(logins)
         .chain(updaters.map(unleased))
         .collect()
+}
+
+fn pending(one: &Transaction) -> Option<Warning> {
+    Some(Warning {
+        code: "transaction_pending".to_owned(),
+        profile: one.profile.clone(),
+        message: transaction::told(one)?,
+        hint: Some(one.next.clone()),
+    })
 }
 
 fn lock((profile, lock, home_empty): &(&Profile, RefreshLock, bool)) -> Option<Warning> {

@@ -5,9 +5,17 @@ use crate::contract::lease::Verdict;
 use crate::contract::profile::OverrideScope;
 use crate::contract::unleased::UnleasedRole;
 use crate::error::code;
+use crate::report::doctor::leftover::{Leftover, Standing};
 use crate::report::doctor::profile::Reached;
 use crate::report::doctor::storage::Entry;
 use crate::report::refresh_lock::Shape;
+
+fn left(standing: Standing) -> Leftover {
+    Leftover {
+        path: "/h/codex-1/.auth.json.fleet-t.orphan".into(),
+        standing,
+    }
+}
 
 pub(super) const CASES: &[Case] = &[
     (
@@ -117,6 +125,42 @@ pub(super) const CASES: &[Case] = &[
         Fail,
         |f| f.locks = (vec![lock(7200, Shape::Filled)], true),
         "ls -la /h/codex-1/.oauth_refresh.lock",
+    ),
+    (
+        "leftovers",
+        Fail,
+        |f| f.leftovers = Err(error(code::IO)),
+        "type this",
+    ),
+    (
+        "leftovers",
+        Warn,
+        |f| f.leftovers = Ok(vec![left(Standing::Ours)]),
+        "agent-fleet doctor --fix",
+    ),
+    (
+        "leftovers",
+        Warn,
+        |f| f.leftovers = Ok(vec![left(Standing::Ours), left(Standing::Providers)]),
+        "agent-fleet profile verify codex-1 && rm /h/codex-1/.auth.json.fleet-t.orphan",
+    ),
+    (
+        "leftovers",
+        Warn,
+        |f| f.leftovers = Ok(vec![left(Standing::Aside("t".to_owned()))]),
+        "agent-fleet transaction show t",
+    ),
+    (
+        "leftovers",
+        Warn,
+        |f| f.leftovers = Ok(vec![left(Standing::Needed)]),
+        "ls -la /h/codex-1",
+    ),
+    (
+        "leftovers",
+        Warn,
+        |f| f.leftovers = Ok(vec![left(Standing::Unreadable)]),
+        "ls -l /h/codex-1/.auth.json.fleet-t.orphan",
     ),
     (
         "leases",

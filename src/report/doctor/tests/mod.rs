@@ -128,6 +128,7 @@ fn facts() -> ProfileFacts {
         unleased: Vec::new(),
         unreadable: Vec::new(),
         locks: (vec![lock(10, Shape::Empty)], false),
+        leftovers: Ok(Vec::new()),
         databases: Vec::new(),
         routing: Ok((routing(true), None)),
     }
