@@ -31,7 +31,7 @@ use crate::transaction::{begin, pending};
 const PURPOSE: &str = "profile enroll";
 
 /// Refuses what would be refused at the end anyway, before the person has to log in.
-pub(super) fn may_begin(work: &Work<'_>) -> Result<()> {
+pub(super) fn may_begin(work: &Work<'_>, tell: &dyn Fn(&str)) -> Result<()> {
     let Work {
         context,
         registry,
@@ -39,7 +39,9 @@ pub(super) fn may_begin(work: &Work<'_>) -> Result<()> {
         ..
     } = work;
     binary::resolve(context, work.settings)?;
-    pending::fence(context, profile.provider)?;
+    for recovered in pending::fence(context, profile.provider)? {
+        tell(&recovered.told());
+    }
     // Maintenance under way, or a state root that cannot be written, is noticed by taking the locks once.
     drop(Locks::new(&context.roots.state, context.clock).maintenance(profile.provider, PURPOSE)?);
     idle(work)?;

@@ -180,7 +180,7 @@ fn one(
         interrupts,
     };
     work.is_possible()?;
-    force::may_begin(&work)?;
+    force::may_begin(&work, tell)?;
     let done = match how.source {
         Source::Login(method) => work.log_in(method, tell)?,
         Source::Home => work.adopt(tell)?,

@@ -51,7 +51,7 @@ fn ctrl_c_leaves_everything_as_it_was() {
             kill_process(pid(&child), Signal::TERM)
         };
         sent.expect("it lives");
-        let ran = Ran::ended(child.wait_with_output().expect("the program ends"));
+        let ran = Ran::ended(&child.wait_with_output().expect("the program ends"));
         let refused = ran.refused("login_failed");
         assert_eq!(refused["details"]["reason"], "interrupted");
         assert_eq!(kept(&world, "one"), before);

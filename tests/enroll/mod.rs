@@ -2,6 +2,7 @@
 
 mod interrupted;
 mod refused;
+mod stubs;
 
 use std::io::Write as _;
 use std::os::unix::fs::MetadataExt as _;
@@ -49,7 +50,7 @@ fn enroll(world: &World, arguments: &[&str], answer: &str) -> Ran {
     // A refusal before the login reads nothing.
     drop(stdin.write_all(answer.as_bytes()));
     drop(stdin);
-    Ran::ended(child.wait_with_output().expect("the program ends"))
+    Ran::ended(&child.wait_with_output().expect("the program ends"))
 }
 
 fn credential(world: &World, id: &str) -> PathBuf {

@@ -79,7 +79,7 @@ fn a_login_that_is_withdrawn_seconds_later_is_refused() {
     });
     world.change("alpha", |account| account["revoked"] = true.into());
     drop(child.stdin.take());
-    let ran = Ran::ended(child.wait_with_output().expect("the program ends"));
+    let ran = Ran::ended(&child.wait_with_output().expect("the program ends"));
     let refused = ran.refused("auth_broken");
     assert_eq!(refused["details"]["reason"], "withdrawn");
     let sentence = refused["error"].as_str().expect("a sentence");

@@ -92,7 +92,7 @@ pub(crate) fn with_code(world: &World, id: &str, account: u32) -> Ran {
     });
     let output = child.wait_with_output().expect("the program ends");
     drop(stdin);
-    let mut ran = Ran::ended(output);
+    let mut ran = Ran::ended(&output);
     ran.stderr = said + &rest.join().expect("text");
     ran
 }

@@ -98,7 +98,7 @@ fn a_codex_login_that_is_denied_or_switched_off_or_interrupted_changes_nothing()
     });
     let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
     kill_process_group(pid.expect("a pid"), Signal::INT).expect("it lives");
-    let refused = Ran::ended(child.wait_with_output().expect("the program ends"));
+    let refused = Ran::ended(&child.wait_with_output().expect("the program ends"));
     assert_eq!(
         refused.refused("login_failed")["details"]["reason"],
         "interrupted"

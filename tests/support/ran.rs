@@ -19,11 +19,11 @@ pub(crate) struct Ran {
 impl Ran {
     /// Runs a command to its end.
     pub(crate) fn of(command: &mut Command) -> Self {
-        Self::ended(command.output().expect("the program starts"))
+        Self::ended(&command.output().expect("the program starts"))
     }
 
     /// What a command came to that has ended.
-    pub(crate) fn ended(output: Output) -> Self {
+    pub(crate) fn ended(output: &Output) -> Self {
         use std::os::unix::process::ExitStatusExt as _;
         Self {
             status: output
