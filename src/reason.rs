@@ -102,6 +102,8 @@ pub const PRESUMED: &str = "presumed";
 pub const UNMEASURED: &str = "unmeasured";
 /// The subscription is used up, and the account and its profile say that more is paid for.
 pub const OVERAGE: &str = "overage";
+/// A worker's usage beyond the subscription was paid for, which its profile does not allow.
+pub const OVERAGE_USED: &str = "overage_used";
 /// A reading that the next choice renews.
 pub const STALE: &str = "stale";
 /// Nobody ever measured the account.
@@ -158,7 +160,7 @@ reasons! {
         "auth_broken" Person "the server no longer takes its login" "agent-fleet profile verify ID";
         "login_expired" Person "its login is past its life" "agent-fleet profile verify ID";
         "auth_override" Person "settings would replace its login" "agent-fleet profile status ID";
-        "money_guard" Person "it would spend money outside its subscription, or its provider turned a worker away over billing" "agent-fleet profile cooldown-clear ID";
+        "money_guard" Person "it would spend money outside its subscription, or did so already, or its provider turned a worker away over billing" "agent-fleet profile cooldown-clear ID";
         "draining" Person "somebody drained it" "agent-fleet profile undrain ID";
         "cooldown" Time "a worker met a limit of its account, or somebody let it rest" "agent-fleet profile cooldown-clear ID";
         "capacity" Time "every slot is taken" "agent-fleet lease list";
@@ -195,6 +197,7 @@ reasons! {
         "limit_suspected" Time "a worker ended as if by a limit that nobody can name" "agent-fleet profile cooldown-clear ID";
         "manual" Time "somebody let it rest" "agent-fleet profile cooldown-clear ID";
         "billing" Person "the provider turned a worker away over billing: time does not mend that" "agent-fleet profile cooldown-clear ID";
+        OVERAGE_USED Person "a worker's usage beyond the subscription was being paid for, which the profile does not allow" "agent-fleet profile cooldown-clear ID";
         "auth" Person "a worker's login was refused" "agent-fleet profile verify ID";
         "identity_changed" Person "its home held another account than before" "agent-fleet profile verify ID";
     }

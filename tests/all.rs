@@ -7,6 +7,7 @@
 )]
 
 mod architecture;
+mod cases;
 mod cli_choose;
 mod cli_contract;
 mod cli_demo;
@@ -26,6 +27,7 @@ mod first_contract;
 mod formats;
 mod generated;
 mod guard;
+mod homes;
 mod hooks;
 mod http_client;
 mod identity;

@@ -267,6 +267,19 @@ fn a_login_that_ends_soon_is_a_warning_and_one_that_ended_is_in_the_way() {
     let status = world.command(&["status"]);
     assert_eq!(warnings(&status), ["login_expiry"], "{status}");
     assert_eq!(status["warnings"][0]["profile"], "one");
+    // It comes first in the registry, and is as full as the other.
+    let project = world.project.to_str().expect("UTF-8");
+    let line = [
+        "choose",
+        "--dry-run",
+        "--task",
+        "t",
+        "--pool",
+        POOL,
+        "--workspace",
+    ];
+    let chosen = world.command(&[&line[..], &[project]].concat());
+    assert_eq!(chosen["profile"], "two");
     world.sandbox.set("AGENT_FLEET_TEST_NOW", ends(3));
     let status = world.command(&["status"]);
     assert_eq!(row(&status, "one")["reason"], "login_expired");

@@ -113,6 +113,38 @@ fn a_live_worker_that_sits_on_its_limit_turns_the_next_choose_away() {
 }
 
 #[test]
+fn usage_that_was_paid_for_keeps_work_from_a_profile_that_may_not_spend_until_a_person_looked() {
+    let world = world();
+    let (worker, transcript) = worker(&world, "first");
+    append(
+        &transcript,
+        &json!({"type": "failure", "overage_used": true, "timestamp": now().to_string()}),
+    );
+    worker.kill();
+    assert_eq!(chosen(&world, "second"), "two");
+    let told = status(&world, "one")["routeability"].clone();
+    assert_eq!(told["reason"], "money_guard");
+    let lift = "agent-fleet profile cooldown-clear one";
+    assert_eq!(told["hint"], lift);
+    let doctor = world.command(&["doctor"]);
+    let checks = doctor["profiles"][0]["checks"].as_array().expect("checks");
+    let billing = checks.iter().find(|check| check["id"] == "billing");
+    let billing = billing.expect("the check");
+    assert_eq!(
+        (&billing["level"], &billing["fix"]),
+        (&"fail".into(), &lift.into())
+    );
+    for page in [world.command(&["status"]).to_string(), billing.to_string()] {
+        assert!(
+            page.contains("beyond the subscription was being paid for"),
+            "{page}"
+        );
+    }
+    world.command(&["profile", "cooldown-clear", "one"]);
+    assert_eq!(chosen(&world, "third"), "one");
+}
+
+#[test]
 fn releasing_a_dead_workers_lease_reads_its_limit() {
     let world = world();
     let (worker, transcript) = worker(&world, "first");

@@ -148,8 +148,8 @@ fn the_page_of_checks_is_made_from_the_checks() {
     take(
         &mut page,
         "`agent-fleet doctor` looks at everything that work depends on and says, for each check, `ok`, `warn` or `fail`,\n\
-         what it saw, how old that is, and a command that can be typed. It is offline: it reads local files and `/proc`,\n\
-         starts no provider process and asks no server.\n\n\
+         what it saw, how old that is, and a command that can be typed. Without `--probe` it is offline: it reads local\n\
+         files and `/proc`, starts no provider process and asks no server.\n\n\
          It is a report and no refusal: it exits 0 whatever it finds. `healthy` is false when a check of the machine or of\n\
          an enabled profile failed. Shell scripts ask `agent-fleet doctor --format json | jq -e .healthy`.\n\n\
          `--fix` mends only what is safe and ours, says what it did, and checks again: it removes an empty refresh lock\n\
@@ -158,7 +158,10 @@ fn the_page_of_checks_is_made_from_the_checks() {
          reservations whose time has passed; makes `share/bin/agent-fleet` lead to this program; removes temporary\n\
          files of killed commands from our own directories; takes back changes of a login that were cut short; and\n\
          removes what they left, if it holds what its name says and a login is in force. It never touches a login in\n\
-         force, a process, or a lease whose process may live.\n",
+         force, a process, or a lease whose process may live.\n\n\
+         `--probe` asks first, as `profile verify --all --probe` does: one read-only request for each profile, and where a\n\
+         login changed and its token ran out before anybody was asked, the provider's own CLI refreshes it, in a home\n\
+         without a live lease. What could not be asked or refreshed is said on stderr, and the checks show the rest.\n",
     );
     let mut table = |heading: &str, checks: &[Told]| {
         take(

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::support::sandbox::Ran;
 use crate::support::world::{Account, POOL, World};
@@ -14,9 +14,11 @@ const NAMES: &str = "SCRIPTED_HOME SCRIPTED_TOKEN ANTHROPIC_API_KEY ANTHROPIC_AU
      CODEX_HOME CODEX_API_KEY OPENAI_API_KEY AGENT_FLEET_PROFILE AGENT_FLEET_PROVIDER AGENT_FLEET_POOL \
      AGENT_FLEET_WORKSPACE AGENT_FLEET_CONFIG AGENT_FLEET_STATE_DIR PERSONS_OWN HOME PWD";
 
-/// Runs a command whose caller is full of other logins, other ones each time.
-fn poisoned(world: &World, line: &[String], how: &str) -> Value {
+/// What a worker's tools see, without what names the one lease, when its caller is full of other logins, other
+/// ones each time.
+fn poisoned(world: &World, line: &[String], how: &str) -> BTreeMap<String, String> {
     let mut command = world.sandbox.command(line);
+    command.current_dir(&world.project);
     for name in NAMES
         .split_whitespace()
         .filter(|name| !name.starts_with("AGENT_FLEET_") && !["PERSONS_OWN", "HOME"].contains(name))
@@ -28,29 +30,24 @@ fn poisoned(world: &World, line: &[String], how: &str) -> Value {
         .env("PERSONS_OWN", "kept");
     let ran = Ran::of(&mut command);
     assert_eq!(ran.status, 0, "{how}: {}", ran.stderr);
-    let last = ran.stdout.lines().last().expect("an answer");
-    serde_json::from_str(last).expect("the agent answers in JSON")
+    let pairs = ran.stdout.lines().filter_map(|line| line.split_once('='));
+    pairs
+        .filter(|(name, _)| !["AGENT_FLEET_GENERATION", "AGENT_FLEET_TASK_ID"].contains(name))
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .collect()
 }
 
 #[test]
 fn every_path_to_a_worker_gives_it_the_same_environment() {
     let world = World::with(1);
-    let script = format!("env {NAMES}");
+    let script = "spawn env";
     let project = world.project.to_str().expect("UTF-8").to_owned();
     let words = |line: &[&str]| -> Vec<String> { line.iter().map(|&word| word.into()).collect() };
-    let resume = words(&[
-        "resume",
-        "--task",
-        "t",
-        "--workspace",
-        &project,
-        "--",
-        "-p",
-        &script,
-    ]);
-    let first = poisoned(&world, &world.exec_line("t", &script), "first");
+    let terms = ["--task", "t", "--workspace", &project];
+    let resume = words(&[&["resume"], &terms[..], &["--", "-p", script]].concat());
+    let first = poisoned(&world, &world.exec_line("t", script), "first");
     let home = world.sandbox.path("share/accounts/scripted/one");
-    assert_eq!(first["SCRIPTED_HOME"], json!(home));
+    assert_eq!(first["SCRIPTED_HOME"], home.to_str().expect("UTF-8"));
     assert_eq!(first["PERSONS_OWN"], "kept");
     for name in [
         "SCRIPTED_TOKEN",
@@ -58,17 +55,22 @@ fn every_path_to_a_worker_gives_it_the_same_environment() {
         "CLAUDE_CONFIG_DIR",
         "CODEX_HOME",
     ] {
-        assert_eq!(first[name], Value::Null, "{name}");
+        assert_eq!(first.get(name), None, "{name}");
     }
-    let again = poisoned(&world, &world.exec_line("t", &script), "again");
+    let again = poisoned(&world, &world.exec_line("t", script), "again");
     let resumed = poisoned(&world, &resume, "resumed");
-    let recover = ["lease", "recover", "--task", "t", "--workspace", &project];
-    drop(world.command(&recover));
+    drop(world.command(&[&["lease", "recover"], &terms[..]].concat()));
     let recovered = poisoned(&world, &resume, "recovered");
+    drop(world.command(&[&["lease", "choose", "--pool", POOL], &terms[..]].concat()));
+    let chosen = poisoned(&world, &world.exec_line("t", script), "chosen");
+    let run = words(&["run", POOL, "--", "-p", script]);
+    let run = poisoned(&world, &run, "run");
     for (how, seen) in [
         ("again", again),
         ("resumed", resumed),
         ("recovered", recovered),
+        ("chosen", chosen),
+        ("run", run),
     ] {
         assert_eq!(seen, first, "{how}");
     }
@@ -101,8 +103,10 @@ fn contents(directory: &Path) -> BTreeMap<PathBuf, (Vec<u8>, String)> {
 fn no_command_about_one_profile_changes_another_home_by_a_byte() {
     let world = World::with(2);
     let other = world.sandbox.path("share/accounts/scripted/two");
+    // Whoever provisioned it along with the first would make it anew.
+    std::fs::remove_file(other.join("settings.json")).expect("it was provisioned");
     let before = contents(&other);
-    assert!(before.len() > 2, "that proves nothing: {before:?}");
+    assert!(before.contains_key(&other.join("login.json")));
     let project = world.project.to_str().expect("UTF-8").to_owned();
     for line in [
         vec!["profile", "policy", "one", "--weight", "2"],
@@ -131,6 +135,7 @@ fn no_command_about_one_profile_changes_another_home_by_a_byte() {
         assert_eq!(ran.status, 0, "{line:?}: {}{}", ran.stdout, ran.stderr);
         assert_eq!(contents(&other), before, "{line:?}");
     }
+    drop(world.command(&["profile", "provision", "two"]));
     let ran = world.exec("u", "say hello");
     assert_eq!(ran.status, 0, "{}", ran.stderr);
 }

@@ -82,6 +82,35 @@ fn a_revoked_account_is_left_out_after_its_worker_failed() {
 }
 
 #[test]
+fn a_login_that_was_refused_while_the_clock_was_ahead_is_cured_by_logging_in_again() {
+    let mut world = World::with(1);
+    world.sandbox.set("AGENT_FLEET_TEST_NOW", "+259200");
+    assert_eq!(world.exec("a", "limit auth").status, 1);
+    world.sandbox.set("AGENT_FLEET_TEST_NOW", "+0");
+    world.change("one", |account| account["revoked"] = false.into());
+    let home = world.command(&["profile", "status", "one"])["home"].clone();
+    world.log_in(home.as_str().expect("a home"), &Account::new("one"));
+    world.command(&["profile", "verify", "one"]);
+    let row = world.command(&["status"])["profiles"][0].clone();
+    assert_eq!(row["state"], "free", "{row}");
+}
+
+#[test]
+fn what_was_seen_before_the_server_was_asked_is_older_than_its_answer() {
+    let mut world = World::with(1);
+    let home = world.command(&["profile", "status", "one"])["home"].clone();
+    world.sandbox.set("AGENT_FLEET_TEST_NOW", "+259200");
+    assert_eq!(world.exec("a", "limit auth").status, 1);
+    world.sandbox.set("AGENT_FLEET_TEST_NOW", "+0");
+    world.change("one", |account| account["revoked"] = false.into());
+    world.log_in(home.as_str().expect("a home"), &Account::new("one"));
+    // Nobody has folded the worker's words yet.
+    world.command(&["profile", "verify", "one"]);
+    let row = world.command(&["status"])["profiles"][0].clone();
+    assert_eq!(row["state"], "free", "{row}");
+}
+
+#[test]
 fn a_billing_block_stays_until_a_person_lifts_it_with_the_command_that_is_named() {
     let world = World::with(1);
     assert_eq!(world.exec("a", "limit billing").status, 1);

@@ -403,3 +403,28 @@ fn the_waiters_test_sees_what_the_queue_prevents() {
         "without the queue nobody overtook: the test proves nothing"
     );
 }
+
+#[test]
+fn a_registry_that_is_being_saved_ends_no_wait_and_one_that_stays_broken_does() {
+    let world = one(1);
+    direct(&world, "holder", &[]).success();
+    let registry = world.sandbox.path("config/accounts.toml");
+    let whole = std::fs::read_to_string(&registry).expect("the registry");
+    let mut waiter = queue_up(&world, "waiter", &[]);
+    world.sandbox.write("config/accounts.toml", "version = [");
+    direct(&world, "other", &[]).refused("config_invalid");
+    // Four looks of the waiter.
+    let looked = Instant::now() + Duration::from_secs(1);
+    wait("the waiter to look", || {
+        let ended = !waiter.waits();
+        (ended || Instant::now() > looked).then_some(())
+    });
+    assert!(waiter.waits(), "{}", waiter.notes());
+    world.sandbox.write("config/accounts.toml", &whole);
+    release(&world, "holder");
+    assert_eq!(waiter.profile(), "one");
+    let mut late = queue_up(&world, "late", &[]);
+    world.sandbox.write("config/accounts.toml", "version = [");
+    let (status, refusal) = late.answer();
+    assert_eq!((status, &refusal["code"]), (2, &"config_invalid".into()));
+}

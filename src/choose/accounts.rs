@@ -10,19 +10,18 @@ use crate::env::Context;
 use crate::error::{Error, Result, code};
 use crate::id::ProviderKind;
 use crate::identity::anchor;
+use crate::identity::conflict::{Conflict, Overlap};
 use crate::identity::proof::{self, Standing};
 use crate::identity::refusal;
-use crate::identity::{
-    self,
-    conflict::{Conflict, Overlap},
-};
+use crate::identity::verify::overlaps;
 use crate::provider::Want;
 use crate::quota::headroom::{self, Question, Status, Worth};
 use crate::quota::model::Model;
 use crate::quota::refresh::{Ask, Asker, Target};
+use crate::reason::OVERAGE_USED;
 use crate::registry::schema::{Profile, QuotaReader, Registry};
 use crate::snapshot::fold;
-use crate::snapshot::profile::{BASE, ProfileState};
+use crate::snapshot::profile::{BASE, Note, ProfileState};
 use crate::snapshot::provider::Snapshot;
 
 /// One provider's accounts, looked at once.
@@ -65,14 +64,7 @@ impl Accounts {
         snapshot: Snapshot,
     ) -> Result<Self> {
         let standing = anchor::look(context, registry.provider(kind)?, &snapshot)?;
-        let accounts: Vec<_> = registry
-            .of(kind)
-            .filter_map(|profile| {
-                let id = profile.id.as_str();
-                Some((id, snapshot.states.get(id)?.fingerprint()?))
-            })
-            .collect();
-        let overlaps = identity::conflict::find(&accounts, &standing.anchors);
+        let overlaps = overlaps(registry, kind, &snapshot, &standing.anchors);
         Ok(Self {
             kind,
             snapshot,
@@ -128,12 +120,13 @@ impl Accounts {
             state.login_expires_at = look.login.login_expires_at;
         }
         let worth = worth(registry, profile, &state, model, now);
+        let block = state.durable.billing_block.as_ref();
         let obstacle = match (self.snapshot.damaged.get(id), self.overlaps.get(id)) {
             (Some(damage), _) => Some(damage.clone().into()),
             (None, _) if state.auth_broken.is_some() => Some(refusal::broken(profile)),
             (None, _) if state.proof.is_none() => unproven(context, registry, profile, &state, now),
             (None, Some(overlap)) => Some(conflict(registry, profile, overlap)),
-            (None, None) if state.durable.billing_block.is_some() => Some(unpaid(profile)),
+            (None, None) if block.is_some() => block.map(|note| blocked(profile, note)),
             // A reading that nobody could renew may be so because nobody could be asked with that login.
             (None, None) if worth.status != Status::Fresh => {
                 unaskable(context, registry, profile, &state)
@@ -208,11 +201,7 @@ fn unproven(
 /// Whether the profile takes no work whoever it is.
 fn is_resting(state: &ProfileState, now: Timestamp) -> bool {
     let durable = &state.durable;
-    let cooldowns = [&state.cooldown, &durable.cooldown];
-    let cooling = cooldowns.into_iter().flatten();
-    durable.drain.is_some()
-        || durable.billing_block.is_some()
-        || cooling.into_iter().any(|cooldown| cooldown.until > now)
+    durable.drain.is_some() || durable.billing_block.is_some() || state.rest(now).is_some()
 }
 
 /// Why a proved login cannot be shown to the server any more, where that is so.
@@ -229,11 +218,16 @@ fn unaskable(
     }
 }
 
-/// Time does not mend a failed payment: the block stays until a person lifts it.
-fn unpaid(profile: &Profile) -> Error {
+/// Time mends neither a failed payment nor one that nobody wanted: the block stays until a person lifts it.
+fn blocked(profile: &Profile, note: &Note) -> Error {
     let id = &profile.id;
-    let message =
-        format!("profile `{id}` is blocked: its provider turned a worker away over billing");
+    let why = if note.reason == OVERAGE_USED {
+        "a worker's usage beyond the subscription was being paid for, which `allow_overage` does not allow; switch it \
+         off at the provider"
+    } else {
+        "its provider turned a worker away over billing"
+    };
+    let message = format!("profile `{id}` is blocked: {why}");
     Error::new(code::MONEY_GUARD, message).hint(format!("agent-fleet profile cooldown-clear {id}"))
 }
 

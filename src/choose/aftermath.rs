@@ -23,10 +23,10 @@ use crate::error::Result;
 use crate::id::{ProfileId, ProviderKind};
 use crate::lease::{Ended, LeaseStore, Reclaimed};
 use crate::provider;
-use crate::provider::home::conversation::Tail;
+use crate::provider::home::conversation::{Tail, lies_in};
 use crate::quota::limit::Ending;
 use crate::registry::schema::{Profile, Registry};
-use crate::snapshot::limit::apply_ending;
+use crate::snapshot::limit::{Spending, apply_ending};
 use crate::snapshot::profile::{ProfileState, Transcript};
 use crate::snapshot::{fold, provider as snapshot, session};
 use crate::sys::filesystem::Identity;
@@ -39,6 +39,7 @@ const IDLE: SignedDuration = SignedDuration::from_hours(24);
 /// What a look at one transcript showed.
 struct News {
     profile: ProfileId,
+    spending: Spending,
     transcript: Transcript,
     /// How it ended; `None` when it is as it was when it was read last.
     ending: Option<Ending>,
@@ -48,14 +49,10 @@ struct News {
 
 /// Looks at a transcript, and reads its end if it changed since it was read last; `None` when there is nothing
 /// to remember.
-fn look_at(
-    context: &Context,
-    kind: ProviderKind,
-    profile: &ProfileId,
-    known: &Transcript,
-) -> Option<News> {
+fn look_at(context: &Context, profile: &Profile, known: &Transcript) -> Option<News> {
     let news = |ending, seen, over| News {
-        profile: profile.clone(),
+        profile: profile.id.clone(),
+        spending: Spending::of(profile),
         transcript: Transcript {
             seen,
             ..known.clone()
@@ -73,7 +70,7 @@ fn look_at(
         return idle.then(|| news(None, known.seen, true));
     }
     let tail = Tail::read(known.path.as_std_path()).ok()?;
-    let ending = provider::of(kind).ending(&tail, &TimeZone::system());
+    let ending = provider::of(profile.provider).ending(&tail, &TimeZone::system());
     Some(news(Some(ending), Some(tail.file), idle))
 }
 
@@ -92,8 +89,8 @@ pub(super) fn look(
         .rev()
         .filter(|known| looked.insert(known.generation));
     let news: Vec<News> = unseen
-        .filter(|known| known.path.starts_with(&profile.home))
-        .filter_map(|known| look_at(context, profile.provider, &profile.id, known))
+        .filter(|known| lies_in(&known.path, &profile.home))
+        .filter_map(|known| look_at(context, profile, known))
         .take(MOST)
         .collect();
     Ok(!take(context, profile.provider, &news, deadline)?.is_empty())
@@ -116,7 +113,7 @@ fn take(
             let name = one.profile.as_str();
             let before = known(snapshot.entry(name));
             if let Some(ending) = &one.ending {
-                apply_ending(snapshot, name, ending, now);
+                apply_ending(snapshot, name, ending, one.spending, now);
             }
             let state = snapshot.entry(name);
             if known(state) != before {
@@ -164,12 +161,13 @@ pub(super) fn bury(
         let news: Vec<News> = leases
             .iter()
             .filter_map(|one| {
-                let profile = &one.lease.profile;
-                let state = snapshot.states.get(profile.as_str());
-                let transcript = transcript(context, registry, state, one)?;
-                let ending = look_at(context, kind, profile, &transcript);
+                let profile = registry.profile(&one.lease.profile).ok()?;
+                let state = snapshot.states.get(profile.id.as_str());
+                let transcript = transcript(context, profile, state, one)?;
+                let ending = look_at(context, profile, &transcript);
                 Some(News {
-                    profile: profile.clone(),
+                    profile: profile.id.clone(),
+                    spending: Spending::of(profile),
                     ending: ending.and_then(|news| news.ending),
                     transcript,
                     over: true,
@@ -185,15 +183,14 @@ pub(super) fn bury(
 /// Where the conversation of an ended lease is written down, if it had one.
 fn transcript(
     context: &Context,
-    registry: &Registry,
+    profile: &Profile,
     state: Option<&ProfileState>,
     ended: &Reclaimed,
 ) -> Option<Transcript> {
     let generation = ended.lease.generation;
-    let profile = registry.profile(&ended.lease.profile).ok()?;
     let mut known = state.into_iter().flat_map(|state| &state.transcripts);
     if let Some(known) = known.find(|known| known.generation == generation) {
-        return known.path.starts_with(&profile.home).then(|| known.clone());
+        return lies_in(&known.path, &profile.home).then(|| known.clone());
     }
     let record = session::of_key(&context.roots.state, ended.task_key).ok()??;
     if record.generation != generation || record.session.profile != profile.id {
@@ -218,7 +215,7 @@ fn transcript(
 /// Only what lies in the profile's own home speaks for its account.
 fn own(profile: &Profile, path: PathBuf) -> Option<camino::Utf8PathBuf> {
     let path = camino::Utf8PathBuf::from_path_buf(path).ok()?;
-    path.starts_with(&profile.home).then_some(path)
+    lies_in(&path, &profile.home).then_some(path)
 }
 
 /// Reads the transcripts of the leases that a command other than a selection found ended. Its own work is done
@@ -317,14 +314,34 @@ mod tests {
     }
 
     #[test]
+    fn usage_that_was_paid_for_blocks_the_profile_unless_it_may_spend() {
+        for allowed in [false, true] {
+            let world = World::new();
+            let (context, mut profile) = (&world.context, profile(&world));
+            profile.allow_overage = allowed;
+            let path = profile.home.join("t.jsonl");
+            let line = r#"{"type":"failure","limit":"rate","overage_used":true}"#;
+            append::line(&path, line).unwrap();
+            let known = knows(context, &world, 7, path.as_str());
+            assert!(news(context, &world, &profile, &known));
+            let block = state(context).durable.billing_block;
+            let reason = block.map(|note| note.reason);
+            assert_eq!(reason.as_deref(), (!allowed).then_some("overage_used"));
+        }
+    }
+
+    #[test]
     fn only_what_lies_in_the_home_is_read() {
         let world = World::new();
         let (context, profile) = (&world.context, profile(&world));
         let path = world.directory.path().join("home-of-another.jsonl");
         append::line(&path, LIMIT).unwrap();
-        let known = knows(context, &world, 7, path.to_str().unwrap());
-        assert!(!news(context, &world, &profile, &known));
-        assert_eq!(state(context), known);
+        let climbing = profile.home.join("../home-of-another.jsonl");
+        for outside in [path.to_str().unwrap(), climbing.as_str()] {
+            let known = knows(context, &world, 7, outside);
+            assert!(!news(context, &world, &profile, &known), "{outside}");
+            assert_eq!(state(context), known);
+        }
     }
 
     #[test]

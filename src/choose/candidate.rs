@@ -202,18 +202,13 @@ pub fn eligibility_if_enabled(
         return refused(code::DRAINING);
     }
     let quota = quota(facts, asked, settings, now);
-    let cooldowns = [&state.cooldown, &state.durable.cooldown];
-    let until = cooldowns
-        .into_iter()
-        .flatten()
-        .map(|cooldown| cooldown.until)
-        .filter(|until| *until > now)
-        .max();
-    let Some(until) = until else { return quota };
+    let Some(rest) = state.rest(now) else {
+        return quota;
+    };
     // It has to outlast the cooldown and what would stand in the way after it.
     let retry_at = match quota {
-        Eligibility::Eligible { .. } => Some(until),
-        Eligibility::Refused { retry_at, .. } => retry_at.map(|at| at.max(until)),
+        Eligibility::Eligible { .. } => Some(rest.until),
+        Eligibility::Refused { retry_at, .. } => retry_at.map(|at| at.max(rest.until)),
     };
     Eligibility::Refused {
         code: code::COOLDOWN,

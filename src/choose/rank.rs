@@ -42,6 +42,8 @@ pub struct Candidate {
     pub windows: Vec<Share>,
     /// Live leases, never too low.
     pub live: u32,
+    /// Whether the login itself ends within [`crate::identity::expiry::SOON`].
+    pub ends_soon: bool,
     /// Generation of its last pick; 0 when never picked.
     pub last_pick: u64,
     /// Place in the registry.
@@ -73,7 +75,9 @@ pub fn adjusted_headroom(headroom: f64, weight: u32, live: u32, settings: &Setti
 /// Sorts the best candidate first and drops those without a free slot.
 ///
 /// A fresh reading ranks above every presumed one, and that above an unmeasured profile. Ties: fewer live
-/// leases, longest since the last pick, place in the registry; under `round-robin` the last pick comes first.
+/// leases, a login that does not end soon, longest since the last pick, place in the registry; under
+/// `round-robin` the last pick comes first. An ending login loses ties alone: what is left of its account is
+/// worth using until then.
 pub fn rank(mut candidates: Vec<Candidate>, settings: &Settings, now: Timestamp) -> Vec<Candidate> {
     candidates.retain(|candidate| candidate.live < candidate.slots);
     candidates.sort_by(|a, b| {
@@ -83,6 +87,7 @@ pub fn rank(mut candidates: Vec<Candidate>, settings: &Settings, now: Timestamp)
             .then_with(|| {
                 a.live
                     .cmp(&b.live)
+                    .then(a.ends_soon.cmp(&b.ends_soon))
                     .then(a.last_pick.cmp(&b.last_pick))
                     .then(a.order.cmp(&b.order))
             })
@@ -146,6 +151,7 @@ mod tests {
             weight: 1,
             windows: Vec::new(),
             live: 0,
+            ends_soon: false,
             last_pick: 0,
             order,
         }
@@ -230,6 +236,46 @@ mod tests {
         .map(|candidate| candidate.order)
         .collect();
         assert_eq!(order, [2, 3, 1, 0]);
+    }
+
+    #[test]
+    fn a_login_that_ends_soon_loses_ties_and_nothing_else() {
+        for strategy in [Strategy::Headroom, Strategy::SoonestReset] {
+            let settings = Settings {
+                strategy,
+                active_lease_penalty: 0.0,
+                ..Settings::default()
+            };
+            let soon = |headroom, live| Candidate {
+                ends_soon: true,
+                live,
+                ..candidate(0, headroom)
+            };
+            let lasting = |headroom, live, last_pick| Candidate {
+                live,
+                last_pick,
+                ..candidate(1, headroom)
+            };
+            let winner = |one, other| winner(vec![one, other], &settings);
+            // Neither the registry's order nor the last pick outweighs it.
+            assert_eq!(winner(soon(50.0, 0), lasting(50.0, 0, 9)), Some(1));
+            assert_eq!(winner(soon(51.0, 0), lasting(50.0, 0, 0)), Some(0));
+            assert_eq!(winner(soon(50.0, 0), lasting(50.0, 1, 0)), Some(0));
+        }
+        // Whose turn it is decides alone where turns are what was asked for.
+        let turns = Settings {
+            strategy: Strategy::RoundRobin,
+            ..Settings::default()
+        };
+        let soon = Candidate {
+            ends_soon: true,
+            ..candidate(0, 50.0)
+        };
+        let picked = Candidate {
+            last_pick: 3,
+            ..candidate(1, 50.0)
+        };
+        assert_eq!(winner(vec![soon, picked], &turns), Some(0));
     }
 
     #[test]

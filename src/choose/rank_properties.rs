@@ -108,6 +108,7 @@ fn candidates(all: &[Found], settings: &Settings) -> Vec<Candidate> {
                     weight: found.weight,
                     windows: worth.windows,
                     live: found.live,
+                    ends_soon: false,
                     last_pick: found.last_pick,
                     order,
                 }),

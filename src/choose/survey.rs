@@ -19,6 +19,7 @@ use crate::contract::selection::{Identity as Shown, Selection};
 use crate::env::Context;
 use crate::error::{Error, Result, code};
 use crate::id::{ProfileId, ProviderKind};
+use crate::identity::expiry::{Forecast, forecast};
 use crate::lease::Occupancy;
 use crate::provider::Want;
 use crate::quota::headroom::{Status, Worth};
@@ -163,7 +164,7 @@ impl<'a> Survey<'a> {
             .iter()
             .filter_map(|entry| {
                 let eligibility = self.eligibility(entry, asked, rejected);
-                candidate(entry, &entry.known.worth, eligibility, occupancy)
+                candidate(entry, &entry.known.worth, eligibility, occupancy, self.now)
             })
             .collect();
         rank(candidates, &self.registry.settings, self.now)
@@ -184,7 +185,7 @@ impl<'a> Survey<'a> {
             let theirs = worth(self.registry, profile, state, model, self.now);
             facts.worth = &theirs;
             let eligibility = eligibility(&facts, &terms.asked, settings, self.now);
-            candidate(entry, &theirs, eligibility, occupancy)
+            candidate(entry, &theirs, eligibility, occupancy, self.now)
         });
         let ranked = rank(found.collect(), settings, self.now);
         ranked.into_iter().next().map(|best| best.profile)
@@ -193,13 +194,8 @@ impl<'a> Survey<'a> {
     /// The profiles that rest from a limit per minute, and until when.
     pub(super) fn paced(&self) -> BTreeMap<ProfileId, Timestamp> {
         let rests = self.entries.iter().filter_map(|entry| {
-            let state = &entry.known.state;
-            let cooldowns = [&state.cooldown, &state.durable.cooldown];
-            let last = cooldowns
-                .into_iter()
-                .flatten()
-                .max_by_key(|one| one.until)?;
-            let paced = last.reason == "rate" && last.until > self.now;
+            let last = entry.known.state.rest(self.now)?;
+            let paced = last.reason == Limit::Rate.word();
             paced.then(|| (entry.profile.id.clone(), last.until))
         });
         rests.collect()
@@ -229,8 +225,13 @@ impl<'a> Survey<'a> {
             .iter()
             .map(|entry| {
                 let eligibility = self.eligibility(entry, asked, rejected);
-                let candidate =
-                    candidate(entry, &entry.known.worth, eligibility.clone(), occupancy);
+                let candidate = candidate(
+                    entry,
+                    &entry.known.worth,
+                    eligibility.clone(),
+                    occupancy,
+                    self.now,
+                );
                 Outcome {
                     profile: entry.profile.id.clone(),
                     eligibility,
@@ -294,7 +295,7 @@ impl<'a> Survey<'a> {
     pub(super) fn resting(&self) -> impl Iterator<Item = (&'a Profile, &ProfileState)> {
         let rests = |entry: &&Entry<'a>| {
             let cooldown = entry.known.state.cooldown.as_ref();
-            cooldown.is_some_and(|it| it.reason == Limit::Rate.word() && it.until > self.now)
+            cooldown.is_some_and(|it| it.reason == Limit::Rate.word() && it.holds(self.now))
         };
         let resting = self.entries.iter().filter(rests);
         resting.map(|entry| (entry.profile, &entry.known.state))
@@ -355,11 +356,13 @@ fn candidate(
     worth: &Worth,
     eligibility: Eligibility,
     occupancy: &Occupancy,
+    now: Timestamp,
 ) -> Option<Candidate> {
     let Eligibility::Eligible { headroom, basis } = eligibility else {
         return None;
     };
     let profile = entry.profile;
+    let ends = entry.known.state.login_expires_at;
     Some(Candidate {
         profile: profile.id.clone(),
         provider: profile.provider,
@@ -369,6 +372,7 @@ fn candidate(
         weight: profile.weight,
         windows: worth.windows.clone(),
         live: taken(profile, occupancy),
+        ends_soon: matches!(forecast(ends, now), Forecast::Near(_)),
         last_pick: occupancy.last_pick(&profile.id),
         order: entry.order,
     })

@@ -6,7 +6,8 @@
 //! - A slot is noticed within a quarter of a second: at once when its holder ends; by the files that change when
 //!   something is released, drained or measured; and by the clock, at the moment that the refusal named. What
 //!   leaves no trace, such as a witness that is let go in another namespace, is noticed within five seconds.
-//! - Nothing but a person can help: that is said at once and not waited for.
+//! - Nothing but a person can help: that is said at once and not waited for. A registry that cannot be read
+//!   may be one that is being saved, so it has five seconds before it ends a wait.
 //! - The wait is counted on a clock that runs on while the machine is suspended.
 //! - Between two choices a waiter looks at a dozen files and does nothing else. It asks about an account no
 //!   more often than the poll budget of everybody allows.
@@ -42,6 +43,8 @@ const AGAIN_SOON: Duration = Duration::from_secs(1);
 const AGAIN: Duration = Duration::from_secs(5);
 /// How long an account that was asked about is left alone by one waiter, whatever the poll budget says.
 const SPARED: Duration = Duration::from_secs(30);
+/// How long the registry may be unreadable during a wait: editors write it in several steps.
+const SAVING: Duration = Duration::from_secs(5);
 /// Most holders whose end is waited for; the others are noticed by the next look.
 const HOLDERS: usize = 64;
 /// Least time between two estimates.
@@ -93,6 +96,7 @@ pub fn select<S: LeaseStore>(
         ticket: None,
         asked: BTreeMap::new(),
         told: None,
+        unreadable: None,
     };
     loop {
         let seen = Signs::look(context, request);
@@ -111,7 +115,8 @@ pub fn select<S: LeaseStore>(
             }
         };
         let Refused { error, outlook } = refused;
-        if !is_worth_waiting(&error, outlook.as_ref()) {
+        let saving = wait.may_be_saved(&error);
+        if !saving && !is_worth_waiting(&error, outlook.as_ref()) {
             return Err(in_vain(error, outlook.as_ref()));
         }
         if wait.is_over() {
@@ -175,6 +180,8 @@ struct Wait<'c, 'p> {
     /// When accounts were asked about last.
     asked: BTreeMap<Key, BootTime>,
     told: Option<(BootTime, Estimate)>,
+    /// Since when the registry cannot be read.
+    unreadable: Option<BootTime>,
 }
 
 impl Wait<'_, '_> {
@@ -184,6 +191,18 @@ impl Wait<'_, '_> {
 
     fn is_over(&self) -> bool {
         self.patience.limit.is_some_and(|limit| limit.passed())
+    }
+
+    /// Whether the refusal may be over as soon as somebody has saved the registry. One that could not be read in
+    /// the first place is no such thing.
+    fn may_be_saved(&mut self, error: &Error) -> bool {
+        let unreadable = matches!(error.code, code::CONFIG_INVALID | code::CONFIG_MISSING);
+        if self.ticket.is_none() || !unreadable {
+            self.unreadable = None;
+            return false;
+        }
+        let now = self.now();
+        now.since(*self.unreadable.get_or_insert(now)) < SAVING
     }
 
     /// The accounts that were asked about a moment ago.

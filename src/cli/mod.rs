@@ -151,7 +151,7 @@ enum Command {
     Profile(profile::ProfileArguments),
     /// Who is free, who is blocked until when, what runs, and what to type next
     Status(status::StatusArguments),
-    /// Check everything, say what is wrong and what to type; offline
+    /// Check everything, say what is wrong and what to type; offline without --probe
     Doctor(doctor::DoctorArguments),
     /// Start a worker here, for a person at a terminal
     Run(launch::RunArguments),

@@ -268,6 +268,14 @@ fn reclaim(tour: &mut Tour<'_>) -> Result<&'static str, String> {
         tour.typed(&format!("kill -9 {pid}"));
         Ok(())
     })?;
+    // A hook that the worker had just started may hold its witness for a moment longer.
+    let world = tour.world();
+    world.wait("the end of the killed worker's hooks", &mut || {
+        let lease = lease_of(world, "tests")?;
+        Ok(lease
+            .is_none_or(|lease| lease["verdict"] == "dead")
+            .then_some(()))
+    })?;
     let line = [
         "lease",
         "choose",

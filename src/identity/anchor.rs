@@ -2,7 +2,8 @@
 //!
 //! The base login is proved from its own files, read-only, and its proof is bound to its tokens like a
 //! profile's; it stands in the snapshot under `@base`. When its token has expired, its last proof holds: the
-//! person's own CLI will renew it. The Desktop file is read again at every selection. An anchor that is
+//! person's own CLI will renew it. The Desktop file is read again at every selection, and again within 50 ms while
+//! it is half written: the app works on. An anchor that is
 //! configured but missing or unreadable is unverified, and so is a base login whose own files claim another
 //! account than the server names; only `false` in the registry takes an anchor out of play.
 
@@ -13,6 +14,7 @@ use super::conflict::{AnchorIdentity, Anchors};
 use super::credential::{self, Seen};
 use super::fingerprint::{Account, Key};
 use super::proof::is_usable;
+use crate::clock::Clock;
 use crate::env::Context;
 use crate::error::Result;
 use crate::id::ProviderKind;
@@ -54,7 +56,7 @@ pub fn look(
     };
     let desktop = match &settings.desktop_identity_file {
         Anchor::Off => AnchorIdentity::Nobody,
-        Anchor::At(path) => match desktop_account(path) {
+        Anchor::At(path) => match desktop_account(path, context.clock) {
             Ok(account) => {
                 let key = install::key(context)?;
                 AnchorIdentity::Account(desktop_fingerprint(&key, settings.kind, account))
@@ -105,12 +107,19 @@ fn base(
 }
 
 /// The account that the Desktop file names, or why it names none.
-fn desktop_account(path: &Utf8Path) -> Result<String, &'static str> {
-    let bytes = read::optional(path)
-        .map_err(|_| "unreadable")?
-        .ok_or("missing")?;
-    let file: Value = serde_json::from_slice(&bytes).map_err(|_| "unreadable")?;
-    text(&file["lastKnownAccountUuid"]).ok_or("no_account")
+fn desktop_account(path: &Utf8Path, clock: Clock) -> Result<String, &'static str> {
+    for attempt in 0..=credential::RETRIES {
+        if attempt > 0 {
+            clock.pause(credential::PAUSE);
+        }
+        let bytes = read::optional(path)
+            .map_err(|_| "unreadable")?
+            .ok_or("missing")?;
+        if let Ok(file) = serde_json::from_slice::<Value>(&bytes) {
+            return text(&file["lastKnownAccountUuid"]).ok_or("no_account");
+        }
+    }
+    Err("unreadable")
 }
 
 fn desktop_fingerprint(
@@ -237,5 +246,22 @@ mod tests {
         assert!(matches!(one, AnchorIdentity::Account(_)));
         world.write(&path, "{\"lastKnownAccountUuid\":\"two\"}");
         assert_ne!(desktop(), one);
+    }
+
+    #[test]
+    fn a_desktop_file_that_is_being_written_is_waited_for() {
+        let world = World::new();
+        let path = root(&world).join("config.json");
+        let settings = settings(Anchor::Off, Anchor::At(path.clone()));
+        world.write(&path, "{\"lastKnownAccountUuid\":");
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                Clock::real().pause(std::time::Duration::from_millis(5));
+                world.write(&path, "{\"lastKnownAccountUuid\":\"one\"}");
+            });
+            let standing = look(&world.context, &settings, &Snapshot::default()).unwrap();
+            let desktop = standing.anchors.desktop;
+            assert!(matches!(desktop, AnchorIdentity::Account(_)), "{desktop:?}");
+        });
     }
 }

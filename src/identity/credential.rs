@@ -23,8 +23,8 @@ use crate::sys::filesystem::Identity;
 /// How young a tuple may be when digested, in nanoseconds, before it is digested again.
 const RACILY_CLEAN: i128 = 2_000_000_000;
 /// How often a file that means nothing is read again, and how long apart.
-const RETRIES: u32 = 3;
-const PAUSE: Duration = Duration::from_millis(16);
+pub(super) const RETRIES: u32 = 3;
+pub(super) const PAUSE: Duration = Duration::from_millis(16);
 /// Largest credential file, in bytes; real ones have a few thousand.
 const LIMIT: u64 = 1 << 20;
 

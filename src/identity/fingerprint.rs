@@ -32,22 +32,22 @@ pub struct Account {
     pub organization: Option<String>,
 }
 
-impl Account {
-    /// Whether what a file claims names another account than the server did.
-    pub fn contradicts(&self, fact: &Self) -> bool {
-        [
-            (&self.user, &fact.user),
-            (&self.account, &fact.account),
-            (&self.organization, &fact.organization),
-        ]
-        .iter()
-        .any(|(claim, fact)| matches!((claim, fact), (Some(claim), Some(fact)) if claim != fact))
-    }
-}
-
 impl std::fmt::Debug for Account {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.write_str("Account(…)")
+    }
+}
+
+impl Account {
+    /// Whether what both know differs.
+    pub fn contradicts(&self, other: &Self) -> bool {
+        let pairs = [
+            (&self.user, &other.user),
+            (&self.account, &other.account),
+            (&self.organization, &other.organization),
+        ];
+        let differ = |pair: &(&Option<String>, &Option<String>)| matches!(pair, (Some(mine), Some(theirs)) if mine != theirs);
+        pairs.iter().any(differ)
     }
 }
 

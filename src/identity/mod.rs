@@ -4,6 +4,7 @@ pub mod anchor;
 pub mod auth;
 pub mod conflict;
 pub mod credential;
+pub mod expiry;
 pub mod fingerprint;
 pub mod proof;
 pub mod refusal;

@@ -157,10 +157,8 @@ pub fn judge(facts: &Facts<'_>) -> Standing {
         return Standing::Quarantined(note.clone());
     }
     let external = matches!(facts.reader, QuotaReader::External(_));
-    let pinned = facts.state.durable.pinned.as_ref();
-    let proof = facts.state.proof.as_ref().filter(|proof| {
-        pinned.is_none_or(|pinned| pinned.fingerprint.overlaps(&proof.fingerprint))
-    });
+    let proof = facts.state.proof.as_ref();
+    let proof = proof.filter(|proof| facts.state.may_be(&proof.fingerprint));
     let look = match facts.seen {
         Seen::Missing if external => {
             return match proof.map(|proof| &proof.binding) {

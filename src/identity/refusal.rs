@@ -113,6 +113,16 @@ pub fn broken(profile: &Profile) -> Error {
     Error::new(code::AUTH_BROKEN, message).hint(log_in(profile))
 }
 
+/// The refusal of a quarantined profile whose home was just seen to hold another account still: to have it verified
+/// again would not help.
+pub fn foreign(profile: &Profile) -> Error {
+    let message = format!(
+        "profile `{}` stays quarantined: its home still holds another account than before (identity_changed)",
+        profile.id
+    );
+    Error::new(code::IDENTITY_CHANGED, message).hint(log_in(profile))
+}
+
 #[cfg(test)]
 mod tests {
     use super::broken;

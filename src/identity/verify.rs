@@ -125,7 +125,7 @@ pub(super) fn in_the_way(
 }
 
 /// Who shares whose account among the profiles of a provider, as proved last or else as pinned.
-pub(super) fn overlaps(
+pub fn overlaps(
     registry: &Registry,
     kind: ProviderKind,
     snapshot: &Snapshot,
@@ -170,7 +170,9 @@ fn verdict(
         (Some(error), Standing::Proven(_), _) => error.code.name,
         (Some(_), _, _) => standing.word(),
     };
+    let foreign = outcomes.get(&key) == Some(&Outcome::Changed);
     let refusal = refusal.map(|error| match (&standing, asked) {
+        (Standing::Quarantined(_), _) if foreign => refusal::foreign(profile),
         (Standing::Renew, Some("unauthorized")) => refusal::broken(profile),
         (Standing::Renew, Some(word)) => Error {
             message: format!("{} ({word})", error.message),

@@ -22,7 +22,7 @@ use crate::env::Context;
 use crate::error::Result;
 use crate::id::{ProfileId, ProviderKind};
 use crate::identity::credential::{self, Look, Seen};
-use crate::identity::fingerprint::{Fingerprint, Key};
+use crate::identity::fingerprint::Key;
 use crate::identity::proof::{Unproven, is_usable};
 use crate::provider::{self as services, FetchError, Fetched, LoginKind, Want, account};
 use crate::reason::TOKEN_EXPIRED;
@@ -36,6 +36,8 @@ use crate::store::lock::{Locks, Mode, Name};
 
 /// The reason word of a login that the server turned away.
 const REFUSED: &str = "unauthorized";
+/// The reason word of a profile that nobody has said whose it is.
+const UNPINNED: &str = "unproven";
 /// The reason word of files that contradict the server about whose login they hold.
 pub(crate) const HINT_DISAGREES: &str = "hint_disagrees";
 /// How long a contradiction is left alone: a login that is half-way in needs no longer.
@@ -58,6 +60,9 @@ pub(super) struct Fetch<'a> {
     reader: &'a QuotaReader,
     want: Want,
     asker: Asker,
+    /// Whether the first answer says whose profile it is. One that takes work was pinned before: where that is
+    /// not known any more, a person has to say so.
+    may_pin: bool,
     fresh_seconds: u64,
     began: Timestamp,
     deadline: &'a Deadline,
@@ -119,6 +124,10 @@ impl<'a> Fetch<'a> {
                     && !matches!(ask.target, Target::Base(_)),
             },
             asker: ask.asker,
+            may_pin: match ask.target {
+                Target::Profile(profile) => !profile.enabled || ask.asker == Asker::Person,
+                Target::Base(_) => true,
+            },
             fresh_seconds: registry.settings.quota_fresh_seconds,
             began: context.clock.now(),
             deadline,
@@ -217,6 +226,9 @@ impl<'a> Fetch<'a> {
 
     /// What must still be asked, by what is known and by what the poll budget allows.
     fn need(&self, state: &ProfileState, look: Option<&Look>) -> Need {
+        if !self.may_pin && state.durable.pinned.is_none() {
+            return Need::Nothing(Outcome::Left(UNPINNED));
+        }
         let now = self.context.clock.now();
         let digest = look.map(|look| look.login.digest.as_str());
         let proof = state
@@ -226,7 +238,10 @@ impl<'a> Fetch<'a> {
         let by_person = self.asker == Asker::Person;
         let identity = match proof {
             None => self.want.identity || self.want.usage,
-            Some(proof) => by_person && self.want.identity && proof.at < self.began,
+            Some(proof) => {
+                let older = proof.at < self.began || poll::is_ahead(proof.at, self.began);
+                by_person && self.want.identity && older
+            }
         };
         let worth = headroom::worth(state, &self.question(now));
         // While another login is not proved to be the same account, its reading is not known to be too old.
@@ -375,7 +390,7 @@ impl<'a> Fetch<'a> {
             }
             if let (Some(account), Some(fingerprint)) = (found, fingerprint) {
                 let contradicted = hints.iter().any(|hint| hint.contradicts(account));
-                if contradicted && may_be(state, &fingerprint) {
+                if contradicted && state.may_be(&fingerprint) {
                     state.proof = None;
                     state.poll.reason = Some(HINT_DISAGREES.to_owned());
                     state.poll.next_at = now.checked_add(SETTLING).ok();
@@ -463,12 +478,6 @@ fn first_error(fetched: &Fetched) -> Option<&FetchError> {
         .as_ref()
         .and_then(|found| found.as_ref().err());
     identity.or(usage)
-}
-
-/// Whether the account may be the pinned one, as far as is known.
-fn may_be(state: &ProfileState, fingerprint: &Fingerprint) -> bool {
-    let pinned = state.durable.pinned.as_ref();
-    pinned.is_none_or(|pinned| pinned.fingerprint.overlaps(fingerprint))
 }
 
 /// The word for why nothing may be asked now.

@@ -75,4 +75,6 @@ pub struct Ending {
     pub windows: Vec<Window>,
     /// When they were told.
     pub windows_at: Option<Timestamp>,
+    /// The record of the failed request says that usage beyond the subscription was being paid for.
+    pub overage_used: bool,
 }

@@ -3,7 +3,7 @@
 //! Targets are asked about in parallel, each under its own fetch lock. What goes wrong with one target is
 //! its own outcome and never its siblings'. No provider lock is needed or taken here.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::fetch::Fetch;
 use crate::clock::Deadline;
@@ -13,6 +13,7 @@ use crate::id::ProviderKind;
 use crate::provider::Want;
 use crate::registry::install;
 use crate::registry::schema::{Profile, Registry};
+use crate::snapshot::fold;
 use crate::snapshot::profile::BASE;
 
 /// Most fetches at a time.
@@ -84,6 +85,12 @@ pub fn refresh(
     let mut outcomes = Outcomes::new();
     if asks.is_empty() {
         return Ok(outcomes);
+    }
+    let kinds: BTreeSet<ProviderKind> = asks.iter().map(|ask| ask.target.key().0).collect();
+    for kind in kinds {
+        // Whatever was seen so far is older than the answers, whatever the clock said then. What cannot be read
+        // is told by whoever goes by it.
+        drop(fold::settle(context, kind, deadline));
     }
     let key = install::key(context)?;
     let mut fetches = Vec::new();

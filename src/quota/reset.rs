@@ -350,27 +350,33 @@ fn time(word: &str, next: &str) -> Option<Time> {
     Time::new(hour, minute, second, 0).ok()
 }
 
-/// `3 days 6 hours 57 minutes`, `2h 5m`, `45 minutes`; a day is 24 hours.
+/// `3 days 6 hours 57 minutes`, `2h 5m`, `about an hour`; a day is 24 hours. One with a unit that nobody knows
+/// says nothing: a month is no minute.
 fn span<'a>(mut words: impl Iterator<Item = &'a str>) -> Option<SignedDuration> {
     let mut seconds: i64 = 0;
     let mut any = false;
     while let Some(word) = words.next() {
-        if word == "and" {
+        if word == "and" || FILLERS.contains(&word) {
             continue;
         }
+        let word = if matches!(word, "a" | "an") {
+            "1"
+        } else {
+            word
+        };
         let digits = word.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
         let Ok(number) = digits.parse::<i64>() else {
             break;
         };
         let own = &word[digits.len()..];
         let unit = if own.is_empty() { words.next()? } else { own };
-        let each = match unit.as_bytes().first()? {
-            b's' => 1,
-            b'm' => 60,
-            b'h' => 3600,
-            b'd' => 86_400,
-            b'w' => 604_800,
-            _ => break,
+        let each = match unit.trim_end_matches(|letter: char| !letter.is_ascii_alphabetic()) {
+            "s" | "sec" | "secs" | "second" | "seconds" => 1,
+            "m" | "min" | "mins" | "minute" | "minutes" => 60,
+            "h" | "hr" | "hrs" | "hour" | "hours" => 3600,
+            "d" | "day" | "days" => 86_400,
+            "w" | "wk" | "week" | "weeks" => 604_800,
+            _ => return None,
         };
         seconds = seconds.checked_add(number.checked_mul(each)?)?;
         any = true;

@@ -70,6 +70,8 @@ fn sentences_that_name_a_zone_name_an_instant() {
             "2026-11-30T14:29:38Z",
         ),
         ("resets in 1h 5m and 3s", "2026-11-30T13:34:41Z"),
+        ("resets in about an hour!", "2026-11-30T13:29:38Z"),
+        ("try again in a week", "2026-12-07T12:29:38Z"),
         (
             "Claude AI usage limit reached|1796045318",
             "2026-11-30T13:28:38Z",
@@ -163,6 +165,9 @@ fn what_names_no_reset_names_none() {
         "resets soon",
         "your usage resets monthly",
         "resets maybe at the end of the week",
+        "resets in 2 months",
+        "try again in 500ms",
+        "resets in 3 fortnights",
         "resets 25:00 (UTC)",
         "resets 13pm (UTC)",
         "resets Feb 30, 9am (UTC)",

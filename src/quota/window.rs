@@ -1,7 +1,9 @@
 //! Quota windows as a provider reports them.
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
+
+use super::poll::is_ahead;
 
 /// Kind of window, by duration and never by the slot it was reported in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -41,6 +43,9 @@ impl Kind {
 
 /// The name of what stands for a window that is used up and that the server did not name.
 pub const REFUSED: &str = "limit_reached";
+
+/// A rest that is longer was stated by a provider; the ones that we choose ourselves are minutes.
+const OUR_REST: SignedDuration = SignedDuration::from_hours(1);
 
 /// One quota window at one time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -100,4 +105,46 @@ pub struct Cooldown {
     /// True when its end was read out of a sentence that did not say everything, and so is rather late.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub guessed: bool,
+}
+
+impl Cooldown {
+    /// Whether it holds now.
+    ///
+    /// One that began ahead of now is from before the clock was set back: a rest of minutes would last until the
+    /// clock is there again. A reset that the provider stated is an instant, whatever our clock was.
+    pub fn holds(&self, now: Timestamp) -> bool {
+        let stated = !self.guessed && self.until.duration_since(self.since) > OUR_REST;
+        self.until > now && (stated || !is_ahead(self.since, now))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Cooldown;
+    use jiff::{SignedDuration, Timestamp};
+
+    #[test]
+    fn a_clock_that_is_set_back_ends_a_rest_of_minutes_and_no_stated_reset() {
+        let now: Timestamp = "2030-01-02T12:00:00Z".parse().unwrap();
+        let ahead = now + SignedDuration::from_hours(72);
+        let rest = |since: Timestamp, seconds: i64, guessed: bool| Cooldown {
+            reason: "rate".to_owned(),
+            until: since + SignedDuration::from_secs(seconds),
+            since,
+            guessed,
+        };
+        assert!(rest(now, 60, false).holds(now));
+        assert!(!rest(now, 60, false).holds(now + SignedDuration::from_secs(60)));
+        assert!(!rest(ahead, 60, false).holds(now));
+        assert!(rest(ahead, 86_400, false).holds(now), "the server said so");
+        assert!(
+            !rest(ahead, 86_400, true).holds(now),
+            "read by our own clock"
+        );
+        let skewed = now + SignedDuration::from_secs(30);
+        assert!(
+            rest(skewed, 60, false).holds(now),
+            "two commands at one time"
+        );
+    }
 }

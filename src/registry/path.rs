@@ -26,6 +26,11 @@ pub fn parse(text: &str, home: &Utf8Path) -> Result<Utf8PathBuf, String> {
     let canonical = spelling(&absolute);
     if canonical == absolute.as_str() {
         Ok(absolute)
+    } else if absolute.as_str().nfc().eq(canonical.chars()) {
+        // The two look the same on a screen.
+        Err(format!(
+            "holds letters that are put together from two characters: write `{canonical}` with composed ones (NFC)"
+        ))
     } else {
         Err(format!(
             "has more than one spelling: write `{canonical}` instead of `{text}`"
@@ -41,6 +46,20 @@ pub fn spelling(path: &Utf8Path) -> String {
         .filter(|part| !part.is_empty() && *part != ".")
         .collect();
     format!("/{}", parts.join("/")).nfc().collect()
+}
+
+/// The one spelling of a directory that a person named: links resolved, characters composed.
+///
+/// On Linux the two forms of an accented letter are two names. A directory that is there under the other
+/// form keeps its name, which the registry refuses: composing it would mean another directory.
+pub fn canonical(path: &Utf8Path) -> Utf8PathBuf {
+    let real = resolved(path);
+    let composed = Utf8PathBuf::from(spelling(&real));
+    if real.exists() && resolved(&composed) != real {
+        real
+    } else {
+        composed
+    }
 }
 
 /// The path with every link on the way resolved, as far as it exists.
@@ -72,7 +91,7 @@ pub fn overlap(one: &Utf8Path, other: &Utf8Path) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{overlap, parse, resolved};
+    use super::{canonical, overlap, parse, resolved};
     use camino::Utf8Path;
 
     #[test]
@@ -97,6 +116,28 @@ mod tests {
             assert!(parse(bad, home).is_err(), "accepted {bad:?}");
         }
         assert!(parse("/a//b/", home).unwrap_err().contains("write `/a/b`"));
+        let decomposed = parse("/x/e\u{301}", home).unwrap_err();
+        assert!(
+            decomposed.contains("`/x/é` with composed ones"),
+            "{decomposed}"
+        );
+    }
+
+    #[test]
+    fn a_directory_that_is_there_is_never_renamed_by_composing() {
+        let directory = tempfile::tempdir().unwrap();
+        let root = Utf8Path::from_path(directory.path())
+            .unwrap()
+            .canonicalize_utf8()
+            .unwrap();
+        let decomposed = root.join("cafe\u{301}");
+        assert_eq!(canonical(&decomposed), root.join("café"));
+        assert_eq!(canonical(&root.join("h/")), root.join("h"));
+        std::fs::create_dir(&decomposed).unwrap();
+        let kept = canonical(&decomposed);
+        // Where the file system takes both forms for one name, the composed one is it.
+        let same = root.join("café").exists();
+        assert_eq!(kept, if same { root.join("café") } else { decomposed });
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use camino::Utf8PathBuf;
 
 use super::edit::{self, Changed, Document, Maintenance};
-use super::path::resolved;
+use super::path::{canonical, resolved};
 use super::schema::{Profile, Registry, SafetyPolicy};
 use super::validate::{DEFAULT_RESERVE, default_slots};
 use super::value::Value;
@@ -92,7 +92,7 @@ pub fn add(
     } = addition;
     let maintenance = edit::maintain(context, &[*provider], "profile add")?;
     let home = match &addition.home {
-        Some(home) => resolved(home),
+        Some(home) => canonical(home),
         None => default_home(context, *provider, id),
     };
     if addition.state == Home::New && holds_something(&home) {

@@ -4,15 +4,18 @@ use serde_json::Value as Json;
 
 use super::binary;
 use super::edit::{self, Changed};
+use super::install;
 use super::key::{self, Key};
 use super::schema::{Anchor, ProviderSettings, QuotaReader, Registry, Settings};
 use super::shape::{Place, Shape};
 use super::validate::defaults;
 use super::value::Value;
+use crate::clock::ROUTINE;
 use crate::contract::registry::Setting;
 use crate::env::Context;
 use crate::error::{Error, Result, code};
 use crate::id::ProviderKind;
+use crate::snapshot::durable;
 
 /// A dotted name that was understood.
 #[derive(Clone, Copy, Debug)]
@@ -225,12 +228,20 @@ fn launchable(
     binary::resolve(context, &settings).map(drop)
 }
 
+/// Ties the registry to the state root in force. Where the install of that was lost, its key was lost as well, and
+/// with it whose each profile is.
 fn adopt(context: &Context, word: &str) -> Result<Changed<Setting>> {
     if word != "adopt" {
         let message = "`install_id` can only be set to `adopt`, which ties the registry to the state root in force";
         return Err(Error::new(code::USAGE, message).hint("agent-fleet config get install_id"));
     }
     let maintenance = edit::maintain(context, &ProviderKind::ALL, "config set")?;
+    if install::id(context)?.is_none() {
+        let deadline = context.clock.deadline(ROUTINE);
+        for kind in ProviderKind::ALL {
+            durable::forget_accounts(context, kind, &deadline)?;
+        }
+    }
     let changed = edit::adopt(context, &maintenance)?;
     Ok(Changed {
         answer: setting(context, &changed.registry, Name::Install),

@@ -1,7 +1,6 @@
 //! Putting together what people and supervisors ask about: local files only.
 
 pub mod doctor;
-pub mod expiry;
 pub mod inhabitants;
 pub mod pool;
 pub mod profile;

@@ -119,13 +119,7 @@ fn status(
 
 /// The cooldown that ends last.
 fn cooldown(context: &Context, state: &ProfileState) -> Option<Note> {
-    let now = context.clock.now();
-    let both = [&state.cooldown, &state.durable.cooldown];
-    let last = both
-        .into_iter()
-        .flatten()
-        .filter(|cooldown| cooldown.until > now)
-        .max_by_key(|cooldown| cooldown.until)?;
+    let last = state.rest(context.clock.now())?;
     Some(Note {
         reason: last.reason.clone(),
         at: last.since,

@@ -337,6 +337,35 @@ pub fn forget(
     })
 }
 
+/// Forgets whose every profile of a provider is, because the key of their fingerprints is lost: under a new one none
+/// would ever be recognised. A person has each proved again; drains, blocks and quarantines stay.
+pub fn forget_accounts(
+    context: &Context,
+    provider: ProviderKind,
+    deadline: &Deadline,
+) -> Result<()> {
+    provider::update(context, provider, deadline, |snapshot| {
+        let names: Vec<String> = snapshot.states.keys().cloned().collect();
+        for name in names {
+            snapshot.restore(&name);
+            if snapshot.damaged.contains_key(&name) {
+                continue;
+            }
+            let state = snapshot.entry(&name);
+            state.durable.pinned = None;
+            state.proof = None;
+            // What is left is measured with the proof.
+            state.reading = None;
+            state.poll.next_at = None;
+        }
+        let pins = pins_path(context, provider);
+        if pins.exists() {
+            directory::remove_file(pins)?;
+        }
+        Ok(())
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::{Damage, drain, forget, load, path, read, undrain};

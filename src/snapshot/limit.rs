@@ -3,7 +3,8 @@
 //! Only structured evidence counts: a hook's reason word, windows, a stated reset, the record of a failed
 //! turn in a transcript; what a worker merely prints never does. The same evidence may come by several ways
 //! and be read again from its beginning: applying it twice changes nothing, and news older than a proof, a
-//! longer cooldown or a person's word yields to it.
+//! longer cooldown or a person's word yields to it; what lies ahead of the clock is from before it was set
+//! back, and nothing yields to that.
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -12,7 +13,10 @@ use super::merge::{self, Extent};
 use super::profile::{Durable, Note, ProfileState, Transcript};
 use super::provider::Snapshot;
 use crate::quota::limit::{Ending, Limit, Reset};
+use crate::quota::poll::is_ahead;
 use crate::quota::window::{Cooldown, Reading, Window};
+use crate::reason::OVERAGE_USED;
+use crate::registry::schema::Profile;
 
 /// A cooldown longer than this survives the loss of the snapshot.
 const LONG: SignedDuration = SignedDuration::from_hours(1);
@@ -40,7 +44,8 @@ pub fn apply_event(snapshot: &mut Snapshot, event: &Event, now: Timestamp) {
         return;
     }
     let state = snapshot.entry(event.profile.as_str());
-    state.last_used = state.last_used.max(Some(event.at));
+    let used = state.last_used.filter(|used| !is_ahead(*used, now));
+    state.last_used = used.max(Some(event.at));
     if let Some(path) = event
         .transcript
         .as_ref()
@@ -60,11 +65,17 @@ pub fn apply_event(snapshot: &mut Snapshot, event: &Event, now: Timestamp) {
     match event.event {
         Kind::Windows => {
             let source = event.reason.as_deref().unwrap_or(STATUS_LINE);
-            saw_windows(state, &event.windows, event.at, source);
+            saw_windows(state, &event.windows, event.at, source, now);
         }
         Kind::StopFailure => {
             if let Some(ending) = failure(event) {
-                apply_ending(snapshot, event.profile.as_str(), &ending, now);
+                apply_ending(
+                    snapshot,
+                    event.profile.as_str(),
+                    &ending,
+                    Spending::Allowed,
+                    now,
+                );
             }
         }
         Kind::SessionStart
@@ -96,6 +107,7 @@ fn failure(event: &Event) -> Option<Ending> {
         }),
         windows: event.windows.clone(),
         windows_at: Some(event.at),
+        overage_used: false,
     })
 }
 
@@ -115,18 +127,47 @@ fn remember(state: &mut ProfileState, transcript: Transcript) {
     known.drain(..surplus);
 }
 
+/// Whether a profile may use more than its subscription.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Spending {
+    /// It may, or nothing that is applied speaks of it.
+    Allowed,
+    /// It may not: evidence that it did blocks it.
+    Refused,
+}
+
+impl Spending {
+    /// What the registry says of a profile.
+    pub fn of(profile: &Profile) -> Self {
+        if profile.allow_overage {
+            Self::Allowed
+        } else {
+            Self::Refused
+        }
+    }
+}
+
 /// Takes how a conversation ended into the state of the profile that it ran on.
-pub fn apply_ending(snapshot: &mut Snapshot, profile: &str, ending: &Ending, now: Timestamp) {
+pub fn apply_ending(
+    snapshot: &mut Snapshot,
+    profile: &str,
+    ending: &Ending,
+    spending: Spending,
+    now: Timestamp,
+) {
     let unknown = snapshot.damaged.contains_key(profile);
     let state = snapshot.entry(profile);
     let kept = unknown.then(|| state.durable.clone());
     if let Some(at) = ending.windows_at {
-        saw_windows(state, &ending.windows, at, source(ending));
+        saw_windows(state, &ending.windows, at, source(ending), now);
     }
     if let (Some(limit), Some(at)) = (ending.limit, ending.at)
         && !is_one_models(state, ending)
     {
         met(state, limit, at, ending.reset, now);
+    }
+    if let (true, Spending::Refused, Some(at)) = (ending.overage_used, spending, ending.at) {
+        block(state, OVERAGE_USED, at, now);
     }
     if let Some(kept) = kept {
         volatile_only(state, kept);
@@ -171,10 +212,21 @@ fn volatile_only(state: &mut ProfileState, kept: Durable) {
 }
 
 /// Takes windows that a worker's own CLI was told: a reading that cost no request.
-fn saw_windows(state: &mut ProfileState, windows: &[Window], at: Timestamp, source: &str) {
+fn saw_windows(
+    state: &mut ProfileState,
+    windows: &[Window],
+    at: Timestamp,
+    source: &str,
+    now: Timestamp,
+) {
     let Some(proof) = &state.proof else { return };
     if windows.is_empty() {
         return;
+    }
+    if let Some(known) = &mut state.reading
+        && is_ahead(known.at, now)
+    {
+        known.at = at;
     }
     let reading = Reading {
         at,
@@ -200,17 +252,14 @@ pub fn met(
     reset: Option<Reset>,
     now: Timestamp,
 ) {
+    let at = if is_ahead(at, now) { now } else { at };
     let rest = |span: SignedDuration| Cooldown {
         reason: limit.word().to_owned(),
         until: at.checked_add(span).unwrap_or(at),
         since: at,
         guessed: false,
     };
-    let lifted = state
-        .durable
-        .limits_cleared
-        .is_some_and(|lifted| at <= lifted);
-    if lifted && limit != Limit::Auth {
+    if is_lifted(state, at, now) && limit != Limit::Auth {
         return;
     }
     let reset = reset.filter(|reset| reset.at.duration_since(at) <= FURTHEST);
@@ -223,14 +272,8 @@ pub fn met(
         (Limit::Quota, None) => rest(UNSTATED),
         (Limit::Rate, _) => rest(RATE + jitter(&state.profile, at)),
         (Limit::Suspected, _) => rest(SUSPECTED),
-        (Limit::Auth, _) => return merge::auth_broken(state, "auth", at),
-        (Limit::Billing, _) => {
-            state.durable.billing_block.get_or_insert(Note {
-                reason: "billing".to_owned(),
-                at,
-            });
-            return;
-        }
+        (Limit::Auth, _) => return merge::auth_broken(state, "auth", at, now),
+        (Limit::Billing, _) => return block(state, limit.word(), at, now),
     };
     if cooldown.until <= now {
         return;
@@ -243,9 +286,26 @@ pub fn met(
     };
     if slot
         .as_ref()
-        .is_none_or(|known| known.until < cooldown.until)
+        .is_none_or(|known| known.until < cooldown.until || !known.holds(now))
     {
         *slot = Some(cooldown);
+    }
+}
+
+/// Whether a person has lifted what was met at `at`. When they did so ahead of now, the clock was set back since:
+/// that would hide every limit until it is there again.
+fn is_lifted(state: &ProfileState, at: Timestamp, now: Timestamp) -> bool {
+    let lifted = state.durable.limits_cleared;
+    lifted.is_some_and(|lifted| at <= lifted && !is_ahead(lifted, now))
+}
+
+/// Blocks a profile until a person looks, unless one has since.
+fn block(state: &mut ProfileState, reason: &str, at: Timestamp, now: Timestamp) {
+    if !is_lifted(state, at, now) {
+        state.durable.billing_block.get_or_insert_with(|| Note {
+            reason: reason.to_owned(),
+            at,
+        });
     }
 }
 

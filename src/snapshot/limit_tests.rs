@@ -1,6 +1,6 @@
 //! What events and endings make of a profile's state.
 
-use super::{TRANSCRIPTS, apply_ending, apply_event, met};
+use super::{Spending, TRANSCRIPTS, apply_ending, apply_event, met};
 use crate::id::ProviderKind::Claude;
 use crate::identity::fingerprint::{Account, Key};
 use crate::quota::limit::{Ending, Limit, Reset};
@@ -54,6 +54,7 @@ fn ended(limit: Limit, reset: Option<Reset>, windows: Vec<Window>) -> Ending {
         reset,
         windows_at: Some(now()),
         windows,
+        overage_used: false,
     }
 }
 
@@ -208,6 +209,27 @@ fn what_a_person_lifted_does_not_come_back_when_it_is_read_again() {
 }
 
 #[test]
+fn usage_that_was_paid_for_blocks_a_profile_that_may_not_spend_until_a_person_looks() {
+    let mut paid = ended(Limit::Quota, Some(reset(900)), Vec::new());
+    paid.overage_used = true;
+    let mut snapshot = proved();
+    apply_ending(&mut snapshot, NAME, &paid, Spending::Allowed, now());
+    assert_eq!(snapshot.states[NAME].durable.billing_block, None);
+    for _ in 0..2 {
+        apply_ending(&mut snapshot, NAME, &paid, Spending::Refused, now());
+        let state = snapshot.entry(NAME);
+        let block = state.durable.billing_block.clone().unwrap();
+        assert_eq!((block.reason.as_str(), block.at), ("overage_used", now()));
+        assert!(state.cooldown.is_some(), "the limit itself counts as well");
+    }
+    let state = snapshot.entry(NAME);
+    state.durable.billing_block = None;
+    state.durable.limits_cleared = Some(now());
+    apply_ending(&mut snapshot, NAME, &paid, Spending::Refused, now());
+    assert_eq!(snapshot.states[NAME].durable.billing_block, None);
+}
+
+#[test]
 fn a_limit_leaves_the_windows_it_does_not_name_and_empties_its_own() {
     let mut snapshot = proved();
     let week = window(WindowKind::Weekly, None, 70.0, 300_000);
@@ -221,7 +243,7 @@ fn a_limit_leaves_the_windows_it_does_not_name_and_empties_its_own() {
     );
     let empty = window(WindowKind::Session, None, 0.0, 900);
     let ending = ended(Limit::Quota, Some(reset(900)), vec![empty.clone()]);
-    apply_ending(&mut snapshot, NAME, &ending, now());
+    apply_ending(&mut snapshot, NAME, &ending, Spending::Refused, now());
     let state = &snapshot.states[NAME];
     let reading = state.reading.as_ref().unwrap();
     assert_eq!(reading.windows, [empty, week]);
@@ -234,7 +256,7 @@ fn a_limit_on_one_model_keeps_its_window_empty_and_leaves_the_others_to_work() {
     let opus = window(WindowKind::Weekly, Some("opus"), 0.0, 200_000);
     let ending = ended(Limit::Quota, Some(reset(200_000)), vec![opus.clone()]);
     let mut unproved = Snapshot::default();
-    apply_ending(&mut unproved, NAME, &ending, now());
+    apply_ending(&mut unproved, NAME, &ending, Spending::Refused, now());
     assert!(
         unproved.states[NAME].durable.cooldown.is_some(),
         "nothing else keeps work for that model away"
@@ -244,7 +266,7 @@ fn a_limit_on_one_model_keeps_its_window_empty_and_leaves_the_others_to_work() {
     seen.at = after(-30);
     seen.windows = vec![window(WindowKind::Weekly, None, 70.0, 300_000)];
     apply_event(&mut snapshot, &seen, now());
-    apply_ending(&mut snapshot, NAME, &ending, now());
+    apply_ending(&mut snapshot, NAME, &ending, Spending::Refused, now());
     let state = &snapshot.states[NAME];
     assert_eq!((&state.cooldown, &state.durable.cooldown), (&None, &None));
     let reading = state.reading.as_ref().unwrap();
@@ -260,14 +282,14 @@ fn a_limit_on_one_model_keeps_its_window_empty_and_leaves_the_others_to_work() {
 fn a_refused_login_is_broken_until_a_newer_proof() {
     let mut snapshot = proved();
     let refused = ended(Limit::Auth, None, Vec::new());
-    apply_ending(&mut snapshot, NAME, &refused, now());
+    apply_ending(&mut snapshot, NAME, &refused, Spending::Refused, now());
     assert!(snapshot.states[NAME].auth_broken.is_some());
     let state = snapshot.entry(NAME);
     let mut newer = state.proof.clone().unwrap();
     newer.at = after(1);
     merge::prove(state, newer);
     assert_eq!(state.auth_broken, None);
-    apply_ending(&mut snapshot, NAME, &refused, after(2));
+    apply_ending(&mut snapshot, NAME, &refused, Spending::Refused, after(2));
     assert_eq!(snapshot.states[NAME].auth_broken, None, "it was read again");
 }
 
@@ -347,4 +369,63 @@ fn what_a_person_lifts_is_lifted_for_good_and_measured_anew() {
         (&None, &None)
     );
     assert!(!clear(), "there was nothing to lift");
+}
+
+#[test]
+fn what_a_clock_ahead_left_hides_no_limit_and_outlasts_none() {
+    let ahead = after(259_200);
+    let mut state = ProfileState::named("x");
+    state.durable.limits_cleared = Some(ahead);
+    met(&mut state, Limit::Rate, ahead, None, ahead);
+    assert_eq!(state.cooldown, None, "lifted in that very moment");
+    met(
+        &mut state,
+        Limit::Suspected,
+        after(259_201),
+        None,
+        after(259_201),
+    );
+    assert!(state.rest(after(259_201)).is_some());
+    assert_eq!(state.rest(now()), None, "the clock was set back");
+    met(&mut state, Limit::Rate, now(), None, now());
+    let rest = state
+        .rest(now())
+        .map(|rest| (rest.since, rest.reason.as_str()));
+    assert_eq!(rest, Some((now(), "rate")));
+    met(&mut state, Limit::Billing, now(), None, now());
+    assert!(state.durable.billing_block.is_some(), "money is at stake");
+}
+
+#[test]
+fn after_the_clock_was_set_back_limits_uses_and_windows_count_again() {
+    let ahead = now() + SignedDuration::from_hours(400 * 24);
+    let mut snapshot = proved();
+    let state = snapshot.entry(NAME);
+    state.durable.limits_cleared = Some(ahead);
+    state.last_used = Some(ahead);
+    merge::read(
+        state,
+        Reading {
+            at: ahead,
+            fingerprint: state.fingerprint().unwrap().whole.clone(),
+            source: "builtin".to_owned(),
+            windows: vec![window(WindowKind::Weekly, None, 90.0, 500)],
+            overage_enabled: None,
+            spend: None,
+        },
+        merge::Extent::Whole,
+    );
+    met(state, Limit::Quota, now(), Some(reset(500)), now());
+    let until = state.cooldown.take().map(|cooldown| cooldown.until);
+    assert_eq!(until, Some(after(500)), "it was lifted before it was met");
+    met(state, Limit::Rate, ahead, None, now());
+    let until = state.cooldown.take().unwrap().until;
+    assert!(until < after(100), "rests until {until}");
+    let mut seen = event("t", Windows, 1, 1);
+    seen.windows = vec![window(WindowKind::Session, None, 7.0, 500)];
+    apply_event(&mut snapshot, &seen, now());
+    let state = &snapshot.states[NAME];
+    assert_eq!(state.last_used, Some(seen.at));
+    let reading = state.reading.as_ref().unwrap();
+    assert_eq!((reading.at, reading.windows.len()), (seen.at, 2));
 }

@@ -3,6 +3,9 @@
 //! The first proof pins the account for good. A later one of the same account renews the proof; one of
 //! another account isolates the profile and leaves its last proof out, so that a sibling whose login was
 //! copied here is not taken for the intruder. A reading counts only for the account it was taken with.
+//!
+//! What is newer wins, by the wall clock. What lies ahead of now is from before that clock was set back, and
+//! outlasts nothing.
 
 use jiff::Timestamp;
 
@@ -53,7 +56,8 @@ pub fn prove(state: &mut ProfileState, proof: Proof) -> Proved {
     if state
         .auth_broken
         .as_ref()
-        .is_some_and(|note| note.at <= proof.at)
+        // One from ahead is from before the clock was set back: no proof would ever be newer.
+        .is_some_and(|note| note.at <= proof.at || is_ahead(note.at, proof.at))
     {
         state.auth_broken = None;
         state.refused_login = None;
@@ -134,9 +138,10 @@ pub fn read(state: &mut ProfileState, mut reading: Reading, extent: Extent) -> b
     true
 }
 
-/// Notes that the server or the provider's CLI no longer takes the login, unless it was proved since.
-pub fn auth_broken(state: &mut ProfileState, reason: &str, at: Timestamp) {
-    if state.proof.as_ref().is_none_or(|proof| proof.at < at) {
+/// Notes that the server or the provider's CLI no longer took the login at `at`, unless it was proved since.
+pub fn auth_broken(state: &mut ProfileState, reason: &str, at: Timestamp, now: Timestamp) {
+    let proof = state.proof.as_ref();
+    if proof.is_none_or(|proof| proof.at < at || is_ahead(proof.at, now)) {
         state.auth_broken = Some(Note {
             reason: reason.to_owned(),
             at,
@@ -144,9 +149,9 @@ pub fn auth_broken(state: &mut ProfileState, reason: &str, at: Timestamp) {
     }
 }
 
-/// Notes that the server refused this very login.
-pub fn refused(state: &mut ProfileState, login: Option<&str>, at: Timestamp) {
-    auth_broken(state, "unauthorized", at);
+/// Notes that the server refused this very login now.
+pub fn refused(state: &mut ProfileState, login: Option<&str>, now: Timestamp) {
+    auth_broken(state, "unauthorized", now, now);
     state.refused_login = login.map(str::to_owned);
 }
 
@@ -328,13 +333,25 @@ mod tests {
     #[test]
     fn a_newer_proof_mends_a_broken_login_and_older_news_does_not_break_it() {
         let mut state = ProfileState::named("claude-1");
-        auth_broken(&mut state, "unauthorized", at(0));
+        auth_broken(&mut state, "unauthorized", at(0), at(9));
         assert!(state.auth_broken.is_some());
         prove(&mut state, proof("a1", None, 5));
         assert_eq!(state.auth_broken, None);
-        auth_broken(&mut state, "unauthorized", at(3));
+        auth_broken(&mut state, "unauthorized", at(3), at(9));
         assert_eq!(state.auth_broken, None);
-        auth_broken(&mut state, "unauthorized", at(6));
+        auth_broken(&mut state, "unauthorized", at(6), at(9));
         assert!(state.auth_broken.is_some());
+    }
+
+    #[test]
+    fn what_lies_ahead_of_the_clock_neither_breaks_a_login_for_good_nor_keeps_it_from_breaking() {
+        let ahead = 400 * 24 * 3600;
+        let mut state = ProfileState::named("claude-1");
+        auth_broken(&mut state, "auth", at(ahead), at(ahead));
+        prove(&mut state, proof("a1", None, 5));
+        assert_eq!(state.auth_broken, None, "it was proved since");
+        prove(&mut state, proof("a1", None, ahead));
+        auth_broken(&mut state, "auth", at(6), at(6));
+        assert!(state.auth_broken.is_some(), "the proof is older");
     }
 }

@@ -170,6 +170,21 @@ impl ProfileState {
         }
     }
 
+    /// The cooldown that holds now and ends last.
+    pub fn rest(&self, now: Timestamp) -> Option<&Cooldown> {
+        [&self.cooldown, &self.durable.cooldown]
+            .into_iter()
+            .flatten()
+            .filter(|cooldown| cooldown.holds(now))
+            .max_by_key(|cooldown| cooldown.until)
+    }
+
+    /// Whether this may be the account that the profile is pinned to, as far as is known.
+    pub fn may_be(&self, account: &Fingerprint) -> bool {
+        let pinned = self.durable.pinned.as_ref();
+        pinned.is_none_or(|pinned| pinned.fingerprint.overlaps(account))
+    }
+
     /// Whose account it is: as proved last, else as pinned.
     pub fn fingerprint(&self) -> Option<&Fingerprint> {
         let proved = self.proof.as_ref().map(|proof| &proof.fingerprint);

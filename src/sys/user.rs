@@ -24,7 +24,8 @@ mod tests {
 
     #[test]
     fn the_user_is_found_by_number_and_not_by_name() {
-        let passwd = b"root:x:0:0::/root:/bin/sh\n1000:x:7:7::/:/bin/sh\nann:x:1000:1000::/home/ann:/bin/sh\n";
+        let passwd =
+            b"root:x:0:0::/root:/bin/sh\n1000:x:7:7::/:/bin/sh\nann:x:1000:4::/home/ann:/bin/sh\n";
         assert_eq!(named(passwd, b"1000").unwrap(), "ann");
         assert_eq!(named(passwd, b"4"), None);
     }

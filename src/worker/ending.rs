@@ -16,7 +16,7 @@ use crate::env::Context;
 use crate::error::Result;
 use crate::id::ProviderKind;
 use crate::provider;
-use crate::provider::home::conversation::Tail;
+use crate::provider::home::conversation::{Tail, lies_in};
 use crate::quota::limit::Ending;
 use crate::snapshot::evidence::{self, Event, Kind};
 use crate::snapshot::limit;
@@ -55,9 +55,7 @@ fn transcript(provider: ProviderKind, event: &Event, sources: &Sources<'_>) -> O
     );
     let home = sources.home.as_ref().filter(|_| over)?;
     match (&event.transcript, &event.session, &event.workspace) {
-        (Some(path), _, _) => path
-            .starts_with(home)
-            .then(|| path.clone().into_std_path_buf()),
+        (Some(path), _, _) => lies_in(path, home).then(|| path.clone().into_std_path_buf()),
         (None, Some(session), Some(workspace)) => {
             provider::of(provider).transcript(home, workspace, session)
         }
@@ -131,6 +129,7 @@ mod tests {
                 resets_at: None,
             }],
             windows_at: Some(at),
+            overage_used: false,
         }
     }
 
@@ -175,6 +174,7 @@ mod tests {
         };
         assert!(at(Stop, "/home/a/sessions/x.jsonl"));
         assert!(!at(Stop, "/home/ab/sessions/x.jsonl"));
+        assert!(!at(Stop, "/home/a/../b/sessions/x.jsonl"));
         assert!(!at(Stop, "/tmp/x.jsonl"));
         assert!(!at(Notification, "/home/a/sessions/x.jsonl"));
     }

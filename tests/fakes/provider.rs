@@ -1,6 +1,6 @@
 //! A stand-in for both provider CLIs: says what it sees, and follows a one-word prompt.
 //!
-//! `login` and `auth login` write the credential that FAKE_LOGIN holds, or are denied without one.
+//! `login` and `auth login` write the credential that `FAKE_LOGIN` holds, or are denied without one.
 //! `record-session` fires the home's own `SessionStart` hook; `hold-worker FILE` stays until FILE exists;
 //! `truth DIRECTORY CAP MICROSECONDS` holds kernel locks of its own for its task and a slot of its profile, and
 //! notes in DIRECTORY where another worker has them; `launch STARTED END` starts a child that inherits every
@@ -78,7 +78,7 @@ fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Logs in: notes it in the file that FAKE_LOGINS names, and writes what FAKE_LOGIN holds as the credential.
+/// Logs in: notes it in the file that `FAKE_LOGINS` names, and writes what `FAKE_LOGIN` holds as the credential.
 fn log_in() -> ExitCode {
     if let Ok(path) = std::env::var("FAKE_LOGINS") {
         let file = OpenOptions::new().create(true).append(true).open(path);

@@ -130,3 +130,24 @@ fn an_expired_token_is_no_lost_login_and_the_first_worker_refreshes_it_once() {
     );
     assert_eq!(later.requests("refresh"), ["one ok"]);
 }
+
+#[test]
+fn a_login_that_was_proved_or_refused_while_the_clock_was_ahead_is_asked_about_again() {
+    const AHEAD: &str = "2099-01-02T03:04:05Z";
+    const NOW: &str = "2030-01-02T03:04:05Z";
+    let mut world = world();
+    world.sandbox.set("AGENT_FLEET_TEST_NOW", AHEAD);
+    log_in(&world, "one");
+    world.command(&["profile", "verify", "one"]);
+    world.sandbox.set("AGENT_FLEET_TEST_NOW", NOW);
+    revoke(&world, true);
+    let verify = |world: &World| world.sandbox.run(["profile", "verify", "one"]);
+    drop(verify(&world).refused("auth_broken"));
+    world.sandbox.set("AGENT_FLEET_TEST_NOW", AHEAD);
+    drop(verify(&world).refused("auth_broken"));
+    world.sandbox.set("AGENT_FLEET_TEST_NOW", NOW);
+    revoke(&world, false);
+    log_in(&world, "one");
+    verify(&world).success();
+    assert_eq!(status(&world, "one")["eligible"], true);
+}

@@ -128,3 +128,28 @@ fn the_account_of_a_lost_record_is_still_known_so_that_another_ones_login_is_not
     assert_eq!(read(&world, "one"), own);
     one_works(&world, "again");
 }
+
+#[test]
+fn where_nobody_knows_any_more_whose_a_profile_is_a_person_says_so_and_no_choice_does() {
+    let world = world();
+    swap(&world, "two", "one");
+    lose_snapshot(&world);
+    std::fs::remove_dir_all(world.sandbox.path("state/profiles")).expect("records");
+    let before = world.requests("usage").len();
+    refused_everywhere(&world, "identity_unproven");
+    assert_eq!(world.requests("usage").len(), before, "asked in vain");
+    world.command(&["profile", "verify", "two"]);
+    sibling_goes_on(&world, "other");
+}
+
+#[test]
+fn under_a_new_key_every_account_is_proved_again_when_a_person_says_so_and_none_is_quarantined() {
+    let world = world();
+    std::fs::remove_file(world.sandbox.path("state/install.json")).expect("an install");
+    world.command(&["config", "set", "install_id", "adopt"]);
+    refused_everywhere(&world, "identity_unproven");
+    world.command(&["profile", "verify", "--all"]);
+    one_works(&world, "t");
+    swap(&world, "two", "one");
+    drop(exec(&world, "again", "one").refused("identity_changed"));
+}

@@ -90,6 +90,16 @@ fn status(world: &World, profile: &str) -> Value {
     world.command(&["profile", "status", profile])["routeability"].clone()
 }
 
+/// The row of a profile in the state of the whole fleet.
+fn fleet_row(world: &World, profile: &str) -> Value {
+    let rows = world.command(&["status"])["profiles"].clone();
+    let rows = rows.as_array().expect("rows");
+    let found = rows.iter().find(|row| row["profile"] == profile);
+    found
+        .unwrap_or_else(|| panic!("no {profile} in {rows:#?}"))
+        .clone()
+}
+
 /// The reason word of a profile's row when nothing but the account decides.
 fn row(world: &World, profile: &str) -> Value {
     let words = ["choose", "--dry-run", "--explain"];
@@ -112,6 +122,13 @@ fn refused_everywhere(world: &World, code: &str) {
         (&false.into(), &code.into())
     );
     assert!(told["hint"].is_string(), "{told}");
+    let row = fleet_row(world, "one");
+    assert_eq!(
+        (&row["state"], &row["reason"], &row["hint"]),
+        (&"blocked".into(), &code.into(), &told["hint"]),
+        "status: {row}"
+    );
+    assert!(row["why"].is_string(), "{row}");
     let left: Vec<Value> = world.command(&["lease", "list"])["leases"]
         .as_array()
         .expect("a list")
@@ -134,6 +151,8 @@ fn sibling_goes_on(world: &World, task: &str) {
         "{}",
         ran.stderr
     );
+    let row = fleet_row(world, "two");
+    assert_eq!(row["state"], "free", "status: {row}");
 }
 
 /// `one` takes work again, new and old.

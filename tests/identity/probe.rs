@@ -1,4 +1,4 @@
-//! `profile verify --probe`: the provider's own CLI refreshes what nobody can be asked about, and is never killed.
+//! `profile verify --probe` and `doctor --probe`: the provider's own CLI refreshes what nobody can be asked about, and is never killed.
 
 use serde_json::json;
 
@@ -186,4 +186,54 @@ fn nothing_is_started_in_a_home_whose_login_something_would_replace() {
     world.sandbox.write(&settings, file.to_string());
     drop(probe(&world, &[]).refused("auth_override"));
     assert_eq!(world.requests("refresh"), [""; 0]);
+}
+
+/// The level of the check that says whether the account of `one` is proved.
+fn identity(doctor: &serde_json::Value) -> serde_json::Value {
+    let profiles = doctor["profiles"].as_array().expect("profiles");
+    let one = profiles.iter().find(|one| one["profile"] == "one");
+    let checks = one.expect("the profile")["checks"].as_array();
+    let mut checks = checks.expect("checks").iter();
+    let found = checks.find(|check| check["id"] == "identity");
+    found.expect("the check")["level"].clone()
+}
+
+#[test]
+fn doctor_asks_nobody_until_it_is_told_to_probe_and_then_reports_what_came_of_it() {
+    let world = changed_and_expired();
+    let (asked, turns) = (world.requests("usage").len(), world.requests("turn").len());
+    let before = world.command(&["doctor"]);
+    assert_ne!(identity(&before), "ok");
+    assert_eq!(world.requests("usage").len(), asked, "the server was asked");
+    assert_eq!(world.requests("refresh"), [""; 0]);
+    let ran = world.sandbox.run(["doctor", "--probe"]);
+    assert!(
+        ran.stderr.contains("refreshes the login of `one`"),
+        "{}",
+        ran.stderr
+    );
+    assert_eq!(identity(&ran.success()), "ok");
+    assert_eq!(world.requests("refresh"), ["one ok"]);
+    assert_eq!(world.requests("turn").len(), turns, "the model was asked");
+    one_works(&world, "t");
+    drop(world.command(&["doctor", "--probe"]));
+    assert_eq!(world.requests("refresh"), ["one ok"], "it needed none");
+}
+
+#[test]
+fn doctor_reports_all_the_same_when_a_probe_is_refused_or_nobody_can_be_asked() {
+    let world = changed_and_expired();
+    world.change("one", |account| account["revoked"] = true.into());
+    let ran = world.sandbox.run(["doctor", "--probe"]);
+    assert!(
+        ran.stderr
+            .contains("ended without refreshing the login of profile `one`"),
+        "{}",
+        ran.stderr
+    );
+    assert_ne!(identity(&ran.success()), "ok");
+    world.sandbox.write("config/accounts.toml", "version = [");
+    let ran = world.sandbox.run(["doctor", "--probe"]);
+    assert!(ran.stderr.contains("nobody was asked: "), "{}", ran.stderr);
+    assert_eq!(ran.success()["healthy"], false);
 }

@@ -60,6 +60,17 @@ pub(crate) fn status(world: &World, cli: Cli, account: u32) -> Value {
         .success()
 }
 
+/// This account's row in the state of the whole fleet.
+fn fleet_row(world: &World, cli: Cli, account: u32) -> Value {
+    let rows = world.run(["status"]).success()["profiles"].clone();
+    let rows = rows.as_array().expect("rows");
+    let id = profile(cli, account);
+    let found = rows.iter().find(|row| row["profile"] == id.as_str());
+    found
+        .unwrap_or_else(|| panic!("no {id} in {rows:#?}"))
+        .clone()
+}
+
 /// The credential of an account's profile.
 pub(crate) fn credential(world: &World, cli: Cli, account: u32) -> PathBuf {
     let file = match cli {
@@ -99,6 +110,12 @@ pub(crate) fn refused_everywhere(world: &World, cli: Cli, account: u32, code: &s
         "{told}"
     );
     assert!(told["hint"].is_string(), "{told}");
+    let row = fleet_row(world, cli, account);
+    assert_eq!(
+        (&row["state"], &row["reason"], &row["hint"]),
+        (&"blocked".into(), &code.into(), &told["hint"]),
+        "status: {row}"
+    );
     let asked = world.lab.log(since);
     assert!(
         !asked.iter().any(|request| cli.asks_model(request)),
@@ -114,6 +131,12 @@ pub(crate) fn granted(world: &World, cli: Cli, account: u32) -> Value {
         world
             .run(["lease", "release", "--task", "granted"])
             .success(),
+    );
+    let row = fleet_row(world, cli, account);
+    assert_eq!(
+        (&row["state"], &row["profile"]),
+        (&"free".into(), &chosen["profile"]),
+        "status: {row}"
     );
     chosen
 }

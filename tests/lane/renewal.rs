@@ -115,10 +115,11 @@ fn a_login_that_codex_refreshes_mid_run_stays_routeable_with_nobody_involved() {
 
 /// Nobody worked since the evening; the first worker of the morning refreshes once, and only the CLI does.
 fn overnight(cli: Cli) {
-    let mut world = World::new(&plan(3), &["project"]);
+    // Long enough for a busy machine to prove it first.
+    let mut world = World::new(&plan(8), &["project"]);
     world.add(cli, 1, 4);
     drop(world.run(["quota", "refresh"]).success());
-    until("the end of the token", Duration::from_secs(20), || {
+    until("the end of the token", Duration::from_secs(30), || {
         let shown = world
             .run(["profile", "auth-status", &profile(cli, 1)])
             .success();
@@ -286,15 +287,20 @@ fn a_changed_codex_login_that_ran_out_is_proved_by_a_probe_with_one_refresh() {
     probed(Cli::Codex);
 }
 
+/// Profile 1, to whose login nobody has worked yet.
+fn idle(cli: Cli) -> World {
+    let plan = Plan {
+        accounts: 1,
+        ..Plan::default()
+    };
+    let world = World::new(&plan, &["project"]);
+    world.add(cli, 1, 4);
+    world
+}
+
 /// A refresh that takes long is left alone: it ends by itself and the login is kept.
 fn slow(cli: Cli) {
-    let world = world(
-        cli,
-        &Plan {
-            accounts: 1,
-            ..Plan::default()
-        },
-    );
+    let world = idle(cli);
     let fresh = world.lab.path("fresh");
     world.lab.make_home(cli.name(), 1, &fresh, Some(-60));
     let name = credential(&world, cli, 1);
@@ -339,13 +345,7 @@ fn a_slow_refresh_of_codex_is_never_cut_off() {
 #[test]
 fn a_live_refresh_lock_of_claude_is_waited_for_and_a_stale_one_is_left_to_claude() {
     let cli = Cli::Claude;
-    let world = world(
-        cli,
-        &Plan {
-            accounts: 1,
-            ..Plan::default()
-        },
-    );
+    let world = idle(cli);
     let fresh = world.lab.path("fresh");
     world.lab.make_home(cli.name(), 1, &fresh, Some(-60));
     let name = credential(&world, cli, 1);

@@ -4,7 +4,10 @@
 //! sets that itself, with `error`, `apiErrorStatus`, `apiError` and, for a used-up window, `quotaLimits` with
 //! the reset (run with 2.1.332). `error` is `rate_limit` for a used-up window and for a per-minute limit alike;
 //! only then, and when there is no word at all, does the sentence of the record decide. Subscriptions that
-//! are not paid come as `oauth_org_not_allowed`.
+//! are not paid come as `oauth_org_not_allowed`. `quotaLimits` also has `isUsingOverage` or `overageInUse` when
+//! the server said so of the request that it refused.
+//!
+//! Limits: requests that the server answers beyond the subscription leave no such word in the transcript.
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
@@ -46,6 +49,9 @@ pub(super) fn of(tail: &Tail, local: &TimeZone) -> Ending {
         reset,
         windows_at: at.filter(|_| !windows.is_empty()),
         windows,
+        overage_used: ["isUsingOverage", "overageInUse"]
+            .iter()
+            .any(|word| answer["quotaLimits"][word] == true),
     }
 }
 
@@ -152,6 +158,37 @@ mod tests {
         let prose = five_hours().replace("\"five_hour\"", "\"a sentence of somebody\"");
         assert!(ending(&[&prose]).windows.is_empty());
         assert_eq!(ending(&[&five_hours(), GOOD]), Ending::default());
+    }
+
+    #[test]
+    fn a_refused_request_says_whether_usage_beyond_the_subscription_is_paid_for() {
+        let with = |fields: &str| {
+            let line = five_hours().replace(
+                "\"status\":\"rejected\"",
+                &format!("\"status\":\"rejected\",{fields}"),
+            );
+            ending(&[&line])
+        };
+        // As 2.1.332 wrote it when the server refused with overage allowed and in use.
+        for used in [
+            r#""overageStatus":"allowed","isUsingOverage":true,"overageInUse":true"#,
+            r#""isUsingOverage":true"#,
+            r#""overageInUse":true"#,
+        ] {
+            let found = with(used);
+            assert_eq!(
+                (found.overage_used, found.limit),
+                (true, Some(Quota)),
+                "{used}"
+            );
+        }
+        for unused in [
+            r#""overageStatus":"rejected","isUsingOverage":false"#,
+            r#""isUsingOverage":"true""#,
+        ] {
+            assert!(!with(unused).overage_used, "{unused}");
+        }
+        assert!(!ending(&[&five_hours()]).overage_used);
     }
 
     #[test]

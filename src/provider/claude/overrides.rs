@@ -89,13 +89,19 @@ fn both(found: &mut Found, scope: OverrideScope, directory: &Utf8Path) {
 }
 
 /// The API key that a console login leaves in `.claude.json`: the CLI turns to it, without a word, when the
-/// login cannot answer (run with 2.1.332). A file that is no JSON object holds no key for the CLI either.
+/// login cannot answer (run with 2.1.332). It takes what no strict reader does: bytes that are no UTF-8 (run with
+/// 2.1.332), half a surrogate pair. So a file that cannot be read here but names the key counts as having one; any
+/// other is left to the CLI, which may be writing it.
 fn stored_key(found: &mut Found, place: Place<'_>) {
     let Some(bytes) = found.read(place) else {
         return;
     };
-    let settings: Value = serde_json::from_slice(&bytes).unwrap_or_default();
-    if says_something(settings.get(STORED_KEY)) {
+    let text = String::from_utf8_lossy(&bytes);
+    let has_key = match serde_json::from_str::<Value>(&text) {
+        Ok(settings) => says_something(settings.get(STORED_KEY)),
+        Err(_) => text.contains(STORED_KEY),
+    };
+    if has_key {
         found.key(place, STORED_KEY, "bills the key's account");
     }
 }
@@ -222,6 +228,14 @@ mod tests {
         let world = World::new();
         let path = world.write("home/.claude.json", r#"{"primaryApiKey":"planted"}"#);
         assert_eq!(sources(&world), [format!("{path}: primaryApiKey")]);
+        for odd in [
+            &b"{\"x\":\"\xff\",\"primaryApiKey\":\"planted\"}"[..],
+            br#"{"x":"\ud83d","primaryApiKey":"planted"}"#,
+        ] {
+            std::fs::remove_file(&path).unwrap();
+            crate::store::replace::create(path.as_std_path(), odd).unwrap();
+            assert_eq!(sources(&world), [format!("{path}: primaryApiKey")]);
+        }
         for harmless in [r#"{"primaryApiKey":""}"#, r#"{"primaryApiKey":null}"#, "{"] {
             world.write("home/.claude.json", harmless);
             assert_eq!(sources(&world), [""; 0], "{harmless}");
@@ -240,6 +254,26 @@ mod tests {
         assert_eq!(sources(&world), [""; 0]);
         world.write("work/.claude/settings.json", &text.to_string());
         assert_eq!(sources(&world).len(), 2);
+    }
+
+    #[test]
+    fn a_file_that_says_nothing_replaces_nothing_and_a_byte_order_mark_hides_nothing() {
+        let world = World::new();
+        for nothing in ["", " \n", "\u{feff}", "\u{feff}{}"] {
+            world.write("home/settings.json", nothing);
+            assert_eq!(sources(&world), [""; 0], "{nothing:?}");
+        }
+        let path = world.write(
+            "home/.claude.json",
+            "\u{feff}{\"primaryApiKey\":\"planted\"}",
+        );
+        assert_eq!(sources(&world), [format!("{path}: primaryApiKey")]);
+        world.write("home/.claude.json", "{}");
+        let path = world.write(
+            "work/.claude/settings.json",
+            "\u{feff}{\"apiKeyHelper\":\"planted\"}",
+        );
+        assert_eq!(sources(&world), [format!("{path}: apiKeyHelper")]);
     }
 
     #[test]

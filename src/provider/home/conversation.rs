@@ -3,6 +3,7 @@
 use std::io::{self, BufRead as _, BufReader, Read as _, Seek as _, SeekFrom};
 use std::path::Path;
 
+use camino::{Utf8Component, Utf8Path};
 use jiff::Timestamp;
 use serde_json::Value;
 
@@ -20,6 +21,13 @@ const TAIL: u64 = 256 << 10;
 pub fn is_id(session: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
     (1..=128).contains(&session.len()) && session.bytes().all(plain)
+}
+
+/// Whether a transcript that somebody named lies in a home: only such a one speaks for its account. A path that
+/// climbs out of it again does not.
+pub fn lies_in(transcript: &Utf8Path, home: &Utf8Path) -> bool {
+    let climbs = |part: Utf8Component<'_>| part == Utf8Component::ParentDir;
+    transcript.starts_with(home) && !transcript.components().any(climbs)
 }
 
 /// The first line of a transcript, when it is JSON.
@@ -76,5 +84,19 @@ impl Tail {
         let path = directory.path().join("t.jsonl");
         crate::store::replace::create(&path, (lines.join("\n") + "\n").as_bytes()).unwrap();
         Self::read(&path).unwrap()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::lies_in;
+
+    #[test]
+    fn a_path_that_climbs_out_of_the_home_does_not_lie_in_it() {
+        let lies = |path: &str| lies_in(path.into(), "/homes/a".into());
+        assert!(lies("/homes/a/projects/p/x.jsonl"));
+        assert!(!lies("/homes/a/../b/projects/p/x.jsonl"));
+        assert!(!lies("/homes/ab/x.jsonl"));
+        assert!(!lies("x.jsonl"));
     }
 }

@@ -29,6 +29,7 @@ pub(super) fn of(tail: &Tail) -> Ending {
         reset: resets_at.map(|at| Reset { at, guessed: false }),
         windows_at: at.filter(|_| used_up.is_some()),
         windows: used_up.into_iter().collect(),
+        overage_used: failure["overage_used"] == true,
     }
 }
 

@@ -148,6 +148,14 @@ pub fn root(context: &Context, path: &Path) -> Result<(Utf8PathBuf, Kind)> {
 pub fn absolute(context: &Context, path: &Path) -> Result<Utf8PathBuf> {
     let full: PathBuf = match (path.strip_prefix("~"), &context.directory) {
         (Ok(rest), _) => context.roots.home.as_std_path().join(rest),
+        // A shell would have put a home there; a directory called `~…` is hardly meant.
+        (Err(_), _) if path.as_os_str().as_encoded_bytes().starts_with(b"~") => {
+            let message = format!(
+                "`{}` begins with `~`: write the path in full",
+                path.display()
+            );
+            return Err(Error::new(code::USAGE, message).hint("echo ~"));
+        }
         (Err(_), Some(directory)) => directory.join(path),
         (Err(_), None) if path.is_absolute() => path.to_owned(),
         (Err(_), None) => {

@@ -4,11 +4,12 @@ use super::finding::{Finding, Rule};
 use super::machine::of_error;
 use super::profile::{CredentialFile, ProfileFacts};
 use super::storage::Entry;
+use crate::identity::expiry::{Forecast, forecast};
 use crate::provider::LoginKind;
 use crate::quota::headroom::age_seconds;
 use crate::quota::poll::is_ahead;
+use crate::reason::OVERAGE_USED;
 use crate::registry::schema::{Credential, Unmeasured};
-use crate::report::expiry::{Forecast, forecast};
 use crate::sys::shell;
 
 /// The checks of a login and of the account behind it.
@@ -75,7 +76,7 @@ pub(super) const RULES: &[Rule<ProfileFacts>] = &[
     },
     Rule {
         id: "billing",
-        looks_at: "whether the provider turned a worker away over billing, and whether paid overage is on at the provider",
+        looks_at: "whether the provider turned a worker away over billing, or one was paid for beyond the subscription, and whether paid overage is on at the provider",
         cure: "`agent-fleet profile cooldown-clear ID` once it is paid; switch overage off at the provider",
         decide: billing,
     },
@@ -271,13 +272,7 @@ fn quota(facts: &ProfileFacts) -> Finding {
 }
 
 fn cooldown(facts: &ProfileFacts) -> Finding {
-    let state = &facts.state;
-    let last = [&state.cooldown, &state.durable.cooldown]
-        .into_iter()
-        .flatten()
-        .filter(|cooldown| cooldown.until > facts.now)
-        .max_by_key(|cooldown| cooldown.until);
-    match last {
+    match facts.state.rest(facts.now) {
         None => Finding::ok("no limit holds it back"),
         Some(cooldown) => Finding::warn(
             format!(
@@ -306,8 +301,12 @@ fn drain(facts: &ProfileFacts) -> Finding {
 fn billing(facts: &ProfileFacts) -> Finding {
     if let Some(note) = &facts.state.durable.billing_block {
         let fix = format!("agent-fleet profile cooldown-clear {}", facts.profile.id);
-        return Finding::fail("its provider turned a worker away over billing", fix)
-            .aged(age_seconds(note.at, facts.now));
+        let seen = if note.reason == OVERAGE_USED {
+            "a worker's usage beyond the subscription was being paid for: switch that off at the provider"
+        } else {
+            "its provider turned a worker away over billing"
+        };
+        return Finding::fail(seen, fix).aged(age_seconds(note.at, facts.now));
     }
     let overage = facts
         .state

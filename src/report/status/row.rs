@@ -59,7 +59,7 @@ pub(super) fn row(known: &Known<'_>, now: Timestamp) -> StatusRow {
         pools: profile.pools.clone(),
         state: row_state,
         why: refusal.map(|error| error.message),
-        since: state.and_then(|state| since(state, &reason)),
+        since: state.and_then(|state| since(state, &reason, now)),
         until,
         headroom_percent: known.headroom,
         reading_age_seconds: state
@@ -74,16 +74,10 @@ pub(super) fn row(known: &Known<'_>, now: Timestamp) -> StatusRow {
 }
 
 /// Since when a reason holds, where the state says so.
-fn since(state: &ProfileState, reason: &str) -> Option<Timestamp> {
+fn since(state: &ProfileState, reason: &str, now: Timestamp) -> Option<Timestamp> {
     let durable = &state.durable;
     let note = match reason {
-        "cooldown" => {
-            return [&state.cooldown, &durable.cooldown]
-                .into_iter()
-                .flatten()
-                .max_by_key(|cooldown| cooldown.until)
-                .map(|cooldown| cooldown.since);
-        }
+        "cooldown" => return state.rest(now).map(|cooldown| cooldown.since),
         "draining" => &durable.drain,
         "identity_changed" => &durable.quarantine,
         "money_guard" => &durable.billing_block,

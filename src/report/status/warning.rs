@@ -8,8 +8,8 @@ use crate::contract::transaction::Transaction;
 use crate::contract::unleased::{Unleased, UnleasedLife, UnleasedRole};
 use crate::error::Error;
 use crate::id::ProfileId;
+use crate::identity::expiry::{Forecast, forecast};
 use crate::registry::schema::Profile;
-use crate::report::expiry::{Forecast, forecast};
 use crate::report::refresh_lock::{RefreshLock, Standing};
 use crate::report::transaction;
 

@@ -233,6 +233,7 @@ impl Account {
                 weight: self.profile.weight,
                 windows: worth.windows,
                 live: self.live,
+                ends_soon: false,
                 last_pick: self.last_pick,
                 order,
             }),
