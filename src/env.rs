@@ -49,6 +49,10 @@ pub const TEST_NOW: &str = "AGENT_FLEET_TEST_NOW";
 /// Tests only: comma-separated protections to switch off, so that a test can show that they matter.
 pub const TEST_FAULTS: &str = "AGENT_FLEET_TEST_FAULTS";
 
+/// Tests only: milliseconds between the two proofs of a new login.
+#[cfg(feature = "test-fakes")]
+pub const TEST_SECOND_PROOF: &str = "AGENT_FLEET_TEST_SECOND_PROOF";
+
 /// The variables a user may set, with their meaning.
 pub const VARIABLES: &[(&str, &str)] = &[
     (

@@ -109,6 +109,7 @@ pub mod code {
         IDENTITY_CHANGED "identity_changed" Identity "the profile's home holds another account than before";
         AUTH_BROKEN "auth_broken" Identity "the login no longer works";
         LOGIN_EXPIRED "login_expired" Identity "the login is past its life";
+        LOGIN_FAILED "login_failed" Identity "the provider's login did not end with a login that can be used";
         AUTH_OVERRIDE "auth_override" Identity "something would replace the profile's login";
         MAINTENANCE_BUSY "maintenance_busy" Busy "another command changes the provider's profiles";
         LEASE_ACTIVE "lease_active" Busy "a live lease is in the way";

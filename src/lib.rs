@@ -14,6 +14,7 @@
 //! | [`clock`] | the only source of time and of waiting |
 //! | [`contract`] | the versioned public JSON: types without behaviour, and their JSON Schema |
 //! | [`demo`] | the whole path in a throw-away world, by running this program as a person would |
+//! | [`enroll`] | giving a profile its login, so that none is lost on the way |
 //! | [`env`] | everything the program takes from the world around it, captured once |
 //! | [`error`] | the one error that leaves the program: code, class, sentence, next command |
 //! | [`home`] | making homes ready for workers; the stable path of this program |
@@ -57,6 +58,7 @@
 //! | `state/readers/<profile>/` | [`quota`] |
 //! | `state/starts/<profile>.json` | [`worker::gate`] |
 //! | `state/transactions/` | [`transaction`] |
+//! | `state/staging/` | [`enroll`] |
 //! | `state/locks/` | [`store::lock`] |
 //!
 //! [`env`]: mod@env
@@ -66,6 +68,7 @@ pub mod cli;
 pub mod clock;
 pub mod contract;
 pub mod demo;
+pub mod enroll;
 pub mod env;
 pub mod error;
 pub mod home;

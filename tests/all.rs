@@ -21,6 +21,7 @@ mod cli_registry_profile;
 mod cli_status;
 mod crash;
 mod docs;
+mod enroll;
 mod evidence;
 mod first_contract;
 mod formats;

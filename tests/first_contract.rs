@@ -30,6 +30,8 @@ impl World {
             "desktop/config.json",
             r#"{"lastKnownAccountUuid":"desktop-captain-account"}"#,
         );
+        let logins = sandbox.path("logins").into_os_string();
+        sandbox.set("FAKE_LOGINS", logins);
         for name in AMBIENT {
             sandbox.set(name, "ambient-synthetic-value");
         }
@@ -463,7 +465,7 @@ fn the_first_public_contract_holds_step_by_step() {
     assert!(lock.as_raw_fd() >= 0);
     drop(lock);
 
-    // 12, 13, 15
+    // 12 to 15
     let held = world.hold("live-owned-task");
     let owned = world
         .exec(
@@ -487,6 +489,15 @@ fn the_first_public_contract_holds_step_by_step() {
         ),
         (&json!("codex-1"), &json!(false), &json!(3))
     );
+    let refused = world
+        .run(&["profile", "enroll", "codex-1"])
+        .refused("lease_active");
+    assert_eq!(
+        refused["error"],
+        "refusing codex login while any same-provider Fleet lease is active"
+    );
+    let logins = world.sandbox.path("logins");
+    assert!(!logins.exists(), "the provider's login was invoked");
     let released = world
         .run(&["lease", "release", "--task", "live-owned-task", "--force"])
         .success();

@@ -122,8 +122,8 @@ fn takes_the_rest(command: &Command) -> bool {
 
 #[test]
 fn every_usage_of_the_contract_exists() {
-    // Enrollment is not in this version; a mapping is no command.
-    let later = ["profile_enroll", "resume_explicit"];
+    // A mapping is no command.
+    let later = ["resume_explicit"];
     let root = agent_fleet::cli::definition();
     for (key, usage) in agent_fleet::contract::document::COMMANDS {
         let checked = check(&root, usage);

@@ -4,6 +4,7 @@
 
 pub mod doctor;
 pub mod document;
+pub mod enrollment;
 pub mod failure;
 pub mod identity;
 pub mod launch;

@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::doctor::Doctor;
 use super::document::{Contract, Version};
+use super::enrollment::{Enrolled, EnrollmentList};
 use super::failure::Failure;
 use super::identity::{AuthStatus, AuthStatusList, ProfileIdentity, VerificationList};
 use super::launch::Validated;
@@ -59,6 +60,8 @@ const ANSWERS: &[(&str, Define)] = &[
     ("profile drain", define::<Drained>),
     ("profile enable", define::<Profile>),
     ("profile identity show", define::<ProfileIdentity>),
+    ("profile enroll", define::<Enrolled>),
+    ("profile enroll --all-missing", define::<EnrollmentList>),
     ("profile list", define::<ProfileList>),
     ("profile policy", define::<Profile>),
     ("profile provision", define::<Provisioned>),

@@ -9,6 +9,7 @@ pub(crate) mod answer;
 pub mod argument;
 pub mod claude;
 pub mod codex;
+pub mod enrollment;
 pub mod environment;
 pub mod home;
 pub(crate) mod http;
@@ -27,7 +28,7 @@ use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::clock::Deadline;
-use crate::env::Context;
+use crate::env::{Context, Variables};
 use crate::error::{Code, Refusal, Result, code};
 use crate::id::{ProfileId, ProviderKind};
 use crate::identity::fingerprint::Account;
@@ -36,6 +37,7 @@ use crate::quota::limit::Ending;
 use crate::quota::window::{Spend, Window};
 use crate::registry::schema::{Profile, ProviderSettings, Registry};
 use crate::secret::Secret;
+use enrollment::Method;
 use inhabitant::{Host, Inhabitants};
 use overrides::Override;
 
@@ -311,6 +313,22 @@ pub trait Provider: Sync + std::fmt::Debug {
 
     /// The provider's own command by which a person logs in to this home.
     fn login_command(&self, home: &Utf8Path) -> String;
+
+    /// The arguments by which the CLI logs a person in.
+    fn login_arguments(&self, method: Method) -> Vec<OsString>;
+
+    /// Variables for that on top of the scrubbed environment, home variable included.
+    fn login_environment(
+        &self,
+        home: &Utf8Path,
+        variables: &Variables,
+    ) -> Vec<(OsString, OsString)>;
+
+    /// Writes what the CLI must find in an empty home, so that the login ends up in the credential file there.
+    fn stage(&self, settings: &ProviderSettings, home: &Utf8Path) -> Result<()>;
+
+    /// Brings what the CLI noted about the account beside the login from one home to another.
+    fn carry_notes(&self, context: &Context, from: &Utf8Path, to: &Utf8Path) -> Result<()>;
 
     /// The same for the base CLI; `None` is the CLI's own default home, whose name on macOS must not be spelt out.
     fn base_login_command(&self, home: Option<&Utf8Path>) -> String;

@@ -5,6 +5,7 @@
 
 mod doctor;
 mod document;
+mod enrollment;
 mod identity;
 mod launch;
 mod lease;

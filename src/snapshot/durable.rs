@@ -60,6 +60,13 @@ pub enum Damage {
     },
 }
 
+impl Damage {
+    /// Whether there is a record that may not be written over; one that is gone can be brought back.
+    pub fn is_unreadable(&self) -> bool {
+        !matches!(self, Self::Lost { .. })
+    }
+}
+
 impl Refusal for Damage {
     fn code(&self) -> Code {
         match self {

@@ -2,10 +2,12 @@
 //!
 //! Linux is proved by tests. The macOS branches are written from documentation and have never run.
 
+pub mod attend;
 pub mod descriptor;
 pub mod exec;
 pub mod filesystem;
 pub mod flock;
+pub mod interrupt;
 pub mod process;
 pub mod shell;
 pub mod spawn;

@@ -34,7 +34,7 @@ const LAYERS: &[(&str, &str, &[&str])] = &[
     (
         "work",
         "what is decided and done",
-        &["choose", "home", "lease", "report", "worker"],
+        &["choose", "enroll", "home", "lease", "report", "worker"],
     ),
     (
         "face",

@@ -1,5 +1,6 @@
 //! A stand-in for both provider CLIs: says what it sees, and follows a one-word prompt.
 //!
+//! `login` and `auth login` write the credential that `FAKE_LOGIN` holds, or are denied without one.
 //! `record-session` fires the home's own `SessionStart` hook; `hold-worker FILE` stays until FILE exists;
 //! `truth DIRECTORY CAP MICROSECONDS` holds kernel locks of its own for its task and a slot of its profile, and
 //! notes in DIRECTORY where another worker has them; `launch STARTED END` starts a child that inherits every
@@ -28,6 +29,9 @@ fn main() -> ExitCode {
     if words.starts_with(&["auth", "status"]) || words.starts_with(&["login", "status"]) {
         println!("{}", json!({"loggedIn": true}));
         return ExitCode::SUCCESS;
+    }
+    if words.first() == Some(&"login") || words.starts_with(&["auth", "login"]) {
+        return log_in();
     }
     if words == ["--version"] {
         println!("0.0.0 (fake)");
@@ -72,6 +76,25 @@ fn main() -> ExitCode {
         return launch(Path::new(started), end);
     }
     ExitCode::SUCCESS
+}
+
+/// Logs in: notes it in the file that `FAKE_LOGINS` names, and writes what `FAKE_LOGIN` holds as the credential.
+fn log_in() -> ExitCode {
+    if let Ok(path) = std::env::var("FAKE_LOGINS") {
+        let file = OpenOptions::new().create(true).append(true).open(path);
+        drop(file.and_then(|mut file| writeln!(file, "login")));
+    }
+    let home = |name| std::env::var(name).map(PathBuf::from);
+    let target = home("CODEX_HOME")
+        .map(|home| home.join("auth.json"))
+        .or_else(|_| home("CLAUDE_CONFIG_DIR").map(|home| home.join(".credentials.json")));
+    let (Ok(target), Ok(text)) = (target, std::env::var("FAKE_LOGIN")) else {
+        return ExitCode::FAILURE;
+    };
+    match std::fs::write(target, text) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(_) => ExitCode::FAILURE,
+    }
 }
 
 fn stay_until(file: &Path) {

@@ -67,6 +67,7 @@ class Handler(LabHandler):
     # ------------------------------------------------------------- login/refresh
     def oauth(self, path, body):
         sc = self.server.scenario
+        sc.reload()
         dev = sc.data.get("device", {})
         if path == "/api/accounts/deviceauth/usercode":
             if dev.get("disabled"):

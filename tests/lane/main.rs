@@ -10,6 +10,8 @@ mod accounts;
 mod anchors;
 mod binary;
 mod cli;
+mod enroll;
+mod enroll_refused;
 mod gate;
 mod guard;
 mod guard_files;

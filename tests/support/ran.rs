@@ -1,6 +1,6 @@
 //! How a run of the program ended, and what it must have answered.
 
-use std::process::Command;
+use std::process::{Command, Output};
 
 use serde_json::Value;
 
@@ -19,8 +19,12 @@ pub(crate) struct Ran {
 impl Ran {
     /// Runs a command to its end.
     pub(crate) fn of(command: &mut Command) -> Self {
+        Self::ended(&command.output().expect("the program starts"))
+    }
+
+    /// What a command came to that has ended.
+    pub(crate) fn ended(output: &Output) -> Self {
         use std::os::unix::process::ExitStatusExt as _;
-        let output = command.output().expect("the program starts");
         Self {
             status: output
                 .status

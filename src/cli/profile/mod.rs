@@ -5,6 +5,7 @@ mod auth_status;
 mod cooldown;
 mod drain;
 mod enable;
+mod enroll;
 mod identity;
 mod list;
 mod policy;
@@ -45,6 +46,9 @@ enum Verb {
     Enable(Which),
     /// Whose account a profile holds
     Identity(identity::IdentityArguments),
+    /// Log in: give a profile its own login, proved before it takes the place of the old one
+    #[command(visible_alias = "login")]
+    Enroll(enroll::EnrollArguments),
     /// List the profiles
     List,
     /// Change what a profile may be used for, and how much
@@ -103,6 +107,7 @@ pub(super) fn run(app: &App, arguments: ProfileArguments) -> Result<Outcome> {
         Verb::Drain(arguments) => drain::drain(app, &arguments),
         Verb::Enable(which) => enable::enable(app, &which.id),
         Verb::Identity(arguments) => identity::run(app, &arguments),
+        Verb::Enroll(arguments) => enroll::run(app, &arguments),
         Verb::List => list::run(app),
         Verb::Policy(arguments) => policy::run(app, arguments),
         Verb::Provision(arguments) => provision::run(app, &arguments),

@@ -2,7 +2,10 @@
 
 use std::ffi::OsString;
 
+use camino::Utf8Path;
+
 use super::overlay::{BLANK, PROFILES, STORE, profiles};
+use crate::env::Variables;
 use crate::provider::LaunchFacts;
 
 /// Names the home. macOS keychain items are named by a hash of this very string.
@@ -76,4 +79,24 @@ pub fn variables(facts: &LaunchFacts) -> Vec<(OsString, OsString)> {
         .chain(unspent.map(|(name, _)| (*name, "1")))
         .map(|(name, value)| (name.into(), value.into()))
         .collect()
+}
+
+/// Shows the whole link of a login instead of a short one; a person may want it.
+const WHOLE_LINK: &str = "CLAUDE_CODE_FULL_SIGN_IN_LINK";
+
+/// The variables for a login in this home.
+pub fn login(home: &Utf8Path, variables: &Variables) -> Vec<(OsString, OsString)> {
+    let nowhere = profiles(home);
+    let mut set: Vec<(OsString, OsString)> = [
+        (HOME, home.as_str()),
+        (PROFILES, nowhere.as_str()),
+        ("DISABLE_LOGOUT_COMMAND", "1"),
+        ("DISABLE_AUTOUPDATER", "1"),
+    ]
+    .map(|(name, value)| (name.into(), value.into()))
+    .to_vec();
+    if let Some(value) = variables.raw(WHOLE_LINK) {
+        set.push((WHOLE_LINK.into(), value.to_owned()));
+    }
+    set
 }

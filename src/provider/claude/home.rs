@@ -29,6 +29,8 @@ const CONFIG: &str = ".claude.json";
 const CREDENTIALS: &str = ".credentials.json";
 /// Replaces [`CONFIG`] whole when it exists.
 const LEGACY_CONFIG: &str = ".config.json";
+/// Where [`CONFIG`] says whose the login is.
+const ACCOUNT: &str = "oauthAccount";
 /// Marks a project of [`CONFIG`] as one that needs no question.
 const TRUST: &str = "hasTrustDialogAccepted";
 /// How long a live lock of Claude's is waited for.
@@ -197,6 +199,22 @@ fn chain_status_line(
         line.insert("padding".to_owned(), padding.clone());
     }
     document.insert("statusLine".to_owned(), Value::Object(line));
+}
+
+/// Brings what Claude noted about the account of a login from one home to another: a note about another account
+/// than the login's would contradict the server.
+pub(super) fn carry_account(context: &Context, from: &Utf8Path, to: &Utf8Path) -> Result<()> {
+    let noted = load(&from.join(CONFIG))?;
+    let Some(account) = noted.get(ACCOUNT) else {
+        return Ok(());
+    };
+    let path = to.join(CONFIG);
+    let clock = context.clock;
+    let _lock = ConfigLock::take(to, &clock, &clock.deadline(LOCK_WAIT))?;
+    let before = load(&path)?;
+    let mut after = before.clone();
+    after.insert(ACCOUNT.to_owned(), account.clone());
+    save(&path, &before, &after, "the account", &mut Vec::new())
 }
 
 fn config(plan: &HomePlan<'_>, aside: &mut Aside, changes: &mut Vec<String>) -> Result<()> {

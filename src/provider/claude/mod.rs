@@ -23,6 +23,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
+use super::enrollment::Method;
 use super::http::Client;
 use super::inhabitant::{Host, Inhabitants};
 use super::overrides::Override;
@@ -31,7 +32,7 @@ use super::{
     NotReady, Provider, Want,
 };
 use crate::clock::Deadline;
-use crate::env::Context;
+use crate::env::{Context, Variables};
 use crate::error::Result;
 use crate::id::ProviderKind;
 use crate::provider::home::conversation::Tail;
@@ -99,6 +100,28 @@ impl Provider for Claude {
             self.home_variable(),
             shell::quote(home.as_str())
         )
+    }
+
+    /// One way for both: it opens a browser where there is one, and takes a pasted code.
+    fn login_arguments(&self, _: Method) -> Vec<OsString> {
+        ["auth", "login", "--claudeai"].map(Into::into).to_vec()
+    }
+
+    fn login_environment(
+        &self,
+        home: &Utf8Path,
+        variables: &Variables,
+    ) -> Vec<(OsString, OsString)> {
+        environment::login(home, variables)
+    }
+
+    /// Nothing: without a keychain the login goes to the credential file by itself.
+    fn stage(&self, _: &ProviderSettings, _: &Utf8Path) -> Result<()> {
+        Ok(())
+    }
+
+    fn carry_notes(&self, context: &Context, from: &Utf8Path, to: &Utf8Path) -> Result<()> {
+        home::carry_account(context, from, to)
     }
 
     fn base_login_command(&self, home: Option<&Utf8Path>) -> String {

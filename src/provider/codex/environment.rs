@@ -2,6 +2,8 @@
 
 use std::ffi::OsString;
 
+use camino::Utf8Path;
+
 use crate::provider::LaunchFacts;
 
 /// Names the home.
@@ -49,10 +51,15 @@ pub const AMBIENT: &[(&str, &str)] = &[
 
 /// The variables; the caller removed everything else that names an account.
 pub fn variables(facts: &LaunchFacts) -> Vec<(OsString, OsString)> {
+    homes(&facts.home)
+}
+
+/// Names the home, and says that everything is to stay in it.
+pub fn homes(home: &Utf8Path) -> Vec<(OsString, OsString)> {
     [
-        (HOME, facts.home.as_str()),
+        (HOME, home.as_str()),
         // Set beside the home, so that no settings file moves the session index out of it.
-        ("CODEX_SQLITE_HOME", facts.home.as_str()),
+        ("CODEX_SQLITE_HOME", home.as_str()),
     ]
     .map(|(name, value)| (name.into(), value.into()))
     .to_vec()

@@ -65,6 +65,12 @@ pub fn provision(plan: &HomePlan<'_>) -> Result<Vec<String>> {
     Ok(changes)
 }
 
+/// Makes Codex keep the login of an empty home in its credential file.
+pub(super) fn stage(home: &Utf8Path) -> Result<()> {
+    let text = format!("{STORE} = \"file\"\n");
+    replace(home.join(CONFIG), text.as_bytes(), Durability::Volatile)
+}
+
 fn binary(plan: &HomePlan<'_>) -> Result<Utf8PathBuf> {
     let path = plan
         .settings

@@ -21,6 +21,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
+use super::enrollment::Method;
 use super::http::Client;
 use super::inhabitant::{Host, Inhabitants};
 use super::overrides::Override;
@@ -29,7 +30,7 @@ use super::{
     NotReady, Provider, Want,
 };
 use crate::clock::Deadline;
-use crate::env::Context;
+use crate::env::{Context, Variables};
 use crate::error::Result;
 use crate::id::ProviderKind;
 use crate::provider::home::conversation::Tail;
@@ -92,6 +93,26 @@ impl Provider for Codex {
             self.home_variable(),
             shell::quote(home.as_str())
         )
+    }
+
+    fn login_arguments(&self, method: Method) -> Vec<OsString> {
+        match method {
+            Method::Anywhere => vec!["login".into(), "--device-auth".into()],
+            Method::Browser => vec!["login".into()],
+        }
+    }
+
+    fn login_environment(&self, home: &Utf8Path, _: &Variables) -> Vec<(OsString, OsString)> {
+        environment::homes(home)
+    }
+
+    fn stage(&self, _: &ProviderSettings, home: &Utf8Path) -> Result<()> {
+        home::stage(home)
+    }
+
+    /// Nothing: Codex keeps everything about an account in the credential file.
+    fn carry_notes(&self, _: &Context, _: &Utf8Path, _: &Utf8Path) -> Result<()> {
+        Ok(())
     }
 
     fn base_login_command(&self, home: Option<&Utf8Path>) -> String {

@@ -16,6 +16,7 @@ use crate::provider::home::hooks::{self, Hook};
 use crate::provider::home::{link, load, not_ready, save, unusable};
 use crate::provider::overrides::Override;
 use crate::provider::{HomePlan, NotReady};
+use crate::registry::schema::ProviderSettings;
 use crate::store::directory;
 
 /// How long the agent waits for a hook, in seconds.
@@ -95,8 +96,8 @@ pub(super) fn service_of(settings: &Map<String, Value>) -> Option<Utf8PathBuf> {
         .map(Utf8PathBuf::from)
 }
 
-fn service<'a>(plan: &'a HomePlan<'_>) -> Result<&'a Utf8Path> {
-    plan.settings.service.as_deref().ok_or_else(|| {
+fn service(settings: &ProviderSettings) -> Result<&Utf8Path> {
+    settings.service.as_deref().ok_or_else(|| {
         Error::new(
             code::CONFIG_INVALID,
             "the provider `scripted` has no directory that plays its server",
@@ -108,7 +109,7 @@ fn service<'a>(plan: &'a HomePlan<'_>) -> Result<&'a Utf8Path> {
 /// Makes or repairs a home.
 pub(super) fn provision(plan: &HomePlan<'_>) -> Result<Vec<String>> {
     let home = &plan.profile.home;
-    let service = service(plan)?;
+    let service = service(plan.settings)?;
     let mut changes = Vec::new();
     link::ensure_home(home, &mut changes)?;
     link::refuse(home, &[login::FILE, SETTINGS])?;
@@ -128,12 +129,25 @@ pub(super) fn provision(plan: &HomePlan<'_>) -> Result<Vec<String>> {
     Ok(changes)
 }
 
+/// Names the service in a home that is to be logged in.
+pub(super) fn stage(settings: &ProviderSettings, home: &Utf8Path) -> Result<()> {
+    let mut after = Map::new();
+    after.insert("service".to_owned(), json!(service(settings)?));
+    save(
+        &settings_file(home),
+        &Map::new(),
+        &after,
+        "the service",
+        &mut Vec::new(),
+    )
+}
+
 /// Checks that what workers need of the home holds; everything else in it is other people's business.
 pub(super) fn readiness(plan: &HomePlan<'_>) -> Result<(), NotReady> {
     let home = &plan.profile.home;
     let refused = |error: Error| not_ready(plan, error.message);
     link::refuse(home, &[login::FILE, SETTINGS]).map_err(refused)?;
-    let service = service(plan).map_err(refused)?;
+    let service = service(plan.settings).map_err(refused)?;
     let path = settings_file(home);
     let settings = load(&path).map_err(refused)?;
     if service_of(&settings).as_deref() != Some(service) {

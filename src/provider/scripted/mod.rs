@@ -25,6 +25,7 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
 use self::server::Server;
+use super::enrollment::Method;
 use super::inhabitant::{Host, Inhabitants};
 use super::overrides::Override;
 use super::{
@@ -32,7 +33,7 @@ use super::{
     NotReady, Provider, Want,
 };
 use crate::clock::Deadline;
-use crate::env::Context;
+use crate::env::{Context, Variables};
 use crate::error::Result;
 use crate::id::ProviderKind;
 use crate::provider::home::conversation::Tail;
@@ -77,6 +78,23 @@ impl Provider for Scripted {
         format!(
             "env {HOME_VARIABLE}={home} agent-fleet {VERB} -- login --account someone --service /path/to/service"
         )
+    }
+
+    fn login_arguments(&self, _: Method) -> Vec<OsString> {
+        vec![VERB.into(), "--".into(), grammar::LOGIN.into()]
+    }
+
+    fn login_environment(&self, home: &Utf8Path, _: &Variables) -> Vec<(OsString, OsString)> {
+        vec![(HOME_VARIABLE.into(), home.as_str().into())]
+    }
+
+    fn stage(&self, settings: &ProviderSettings, home: &Utf8Path) -> Result<()> {
+        home::stage(settings, home)
+    }
+
+    /// Nothing: the agent notes nothing beside its login.
+    fn carry_notes(&self, _: &Context, _: &Utf8Path, _: &Utf8Path) -> Result<()> {
+        Ok(())
     }
 
     fn base_login_command(&self, home: Option<&Utf8Path>) -> String {

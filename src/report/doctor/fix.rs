@@ -16,6 +16,7 @@ use super::profile::ProfileFacts;
 use super::profile_of;
 use crate::contract::doctor::Fixed;
 use crate::contract::lease::{State, Verdict};
+use crate::enroll::stage;
 use crate::env::Context;
 use crate::error::Result;
 use crate::home::{self, program};
@@ -69,7 +70,7 @@ pub(super) fn mend<'a>(
         tell("provisioned", id, provision(context, facts));
     }
     for (path, _) in look::litter(context) {
-        tell("litter", None, sweep(&path));
+        tell("litter", None, sweep(context, &path));
     }
     fixed
 }
@@ -188,8 +189,12 @@ fn provision(context: &Context, facts: &ProfileFacts) -> Result<Option<String>> 
     Ok((!changes.is_empty()).then(|| format!("{}: {}", profile.id, changes.join("; "))))
 }
 
-fn sweep(path: &Utf8Path) -> Result<Option<String>> {
-    if path.is_dir() {
+fn sweep(context: &Context, path: &Utf8Path) -> Result<Option<String>> {
+    if stage::is_within(context, path) {
+        if !stage::sweep(path)? {
+            return Ok(None);
+        }
+    } else if path.is_dir() {
         directory::remove_all(path)?;
     } else {
         directory::remove_file(path)?;

@@ -15,6 +15,7 @@ use super::storage::{Entry, Folder};
 use crate::choose::routeability::Look;
 use crate::contract::lease::{DamagedLease, Lease};
 use crate::contract::profile::OverrideScope;
+use crate::enroll::stage;
 use crate::env::Context;
 use crate::error::{Error, Result};
 use crate::home::program;
@@ -186,6 +187,7 @@ pub(super) fn litter(context: &Context) -> Vec<(Utf8PathBuf, u64)> {
         let age = u64::try_from(age).ok()?;
         (age > 3600).then_some((path, age))
     }));
+    found.extend(stage::left_behind(context));
     found
 }
 

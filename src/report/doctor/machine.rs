@@ -127,7 +127,7 @@ pub(super) const MACHINE: &[Rule<MachineFacts>] = &[
     },
     Rule {
         id: "litter",
-        looks_at: "temporary files of ours that killed commands left, older than an hour",
+        looks_at: "temporary files of ours that killed commands left, older than an hour; homes in which killed enrollments logged in",
         cure: "`agent-fleet doctor --fix`",
         decide: litter,
     },

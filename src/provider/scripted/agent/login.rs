@@ -4,6 +4,7 @@
 //! never does.
 
 use std::ffi::OsString;
+use std::io::{self, BufRead as _};
 use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
@@ -103,8 +104,21 @@ pub(super) fn status(context: &Context, home: &Utf8Path) -> Result<u8> {
     Ok(u8::from(token.is_none()))
 }
 
-/// `login --account NAME [--service DIR] [--user NAME] [--used PERCENT] [--expires-in SECONDS]`: makes the
-/// account at the server unless it is there, and logs this home in to it.
+/// The account that the person names on standard input, as a real login has its page asked; `None` when there
+/// is no answer.
+fn asked() -> Result<Option<String>> {
+    Output::Text.fail("which account? (one word, then Enter)");
+    let mut line = String::new();
+    io::stdin()
+        .lock()
+        .read_line(&mut line)
+        .map_err(|error| Error::io("read", "/dev/stdin", &error))?;
+    let name = line.trim();
+    Ok((!name.is_empty()).then(|| name.to_owned()))
+}
+
+/// `login [--account NAME] [--service DIR] [--user NAME] [--used PERCENT] [--expires-in SECONDS]`: makes the
+/// account at the server unless it is there, and logs this home in to it. Without a name it asks.
 pub(super) fn command(
     context: &Context,
     home: &Utf8Path,
@@ -116,7 +130,12 @@ pub(super) fn command(
     };
     let parsed = grammar::parse_login(arguments)?;
     let text = |name: &str| parsed.value(name).map(|value| value.to_string_lossy());
-    let account = text("--account").ok_or_else(|| usage("`--account` is missing".to_owned()))?;
+    let account = match text("--account") {
+        Some(account) => account,
+        None => asked()?
+            .ok_or_else(|| usage("no account was named: nobody is logged in".to_owned()))?
+            .into(),
+    };
     let number = |name: &str| -> Result<Option<f64>> {
         text(name)
             .map(|value| {

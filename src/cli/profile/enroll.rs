@@ -1,0 +1,59 @@
+//! `agent-fleet profile enroll PROFILE|--all-missing`.
+
+use super::{App, Outcome};
+use crate::enroll::{How, Source, enroll, enroll_missing};
+use crate::error::{Error, Result};
+use crate::id::ProfileId;
+use crate::provider::enrollment::Method;
+use crate::render::Human as _;
+
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a flag of the command line"
+)]
+#[derive(Debug, clap::Args)]
+pub(super) struct EnrollArguments {
+    /// Which profile
+    #[arg(
+        value_name = "PROFILE",
+        required_unless_present = "all_missing",
+        conflicts_with = "all_missing"
+    )]
+    id: Option<ProfileId>,
+    /// Every profile that has no login, one after another
+    #[arg(long, conflicts_with = "adopt")]
+    all_missing: bool,
+    /// Take the login that is in the profile's own home already; nothing is moved
+    #[arg(long, conflicts_with = "browser")]
+    adopt: bool,
+    /// Log in with a browser on this machine instead of a code
+    #[arg(long)]
+    browser: bool,
+    /// While other profiles of the provider are at work
+    #[arg(long)]
+    beside_live: bool,
+}
+
+pub(super) fn run(app: &App, arguments: &EnrollArguments) -> Result<Outcome> {
+    let how = How {
+        source: match (arguments.adopt, arguments.browser) {
+            (true, _) => Source::Home,
+            (false, true) => Source::Login(Method::Browser),
+            (false, false) => Source::Login(Method::Anywhere),
+        },
+        beside_live: arguments.beside_live,
+    };
+    let tell = |text: &str| app.note(&format!("agent-fleet: {text}"));
+    if let Some(id) = &arguments.id {
+        return app.view(&enroll(&app.context, id, how, &tell)?);
+    }
+    let (list, refusal) = enroll_missing(&app.context, how, &tell)?;
+    let Some(refusal) = refusal else {
+        return app.view(&list);
+    };
+    // An error has no table, and the person wants to see who is left.
+    app.note(&list.page(app.context.clock.now()).text());
+    let rows = serde_json::to_value(&list.enrollments)
+        .map_err(|error| Error::internal(format!("cannot serialise: {error}")))?;
+    Err(refusal.detail("enrollments", rows))
+}

@@ -1,0 +1,291 @@
+//! Putting a proved login in force: what may be in the way, the locks, the promotion, and what is written down.
+
+use camino::{Utf8Path, Utf8PathBuf};
+use rustix::fs::{Access, access};
+
+use super::Work;
+use super::verify::{self, Named, Others};
+use crate::clock::ROUTINE;
+use crate::contract::lease::Verdict;
+use crate::error::{Error, Result, code};
+use crate::identity::anchor;
+use crate::identity::conflict::{AnchorIdentity, Overlap};
+use crate::identity::credential::{self, Look, Seen};
+use crate::identity::fingerprint::Fingerprint;
+use crate::identity::verify::about_base;
+use crate::lease::{LeaseStore as _, TableStore};
+use crate::provider;
+use crate::provider::home::link;
+use crate::quota::refresh::refresh;
+use crate::registry::binary;
+use crate::registry::schema::Registry;
+use crate::snapshot;
+use crate::snapshot::merge::{self, Proved};
+use crate::snapshot::profile::{Binding, Proof};
+use crate::store::directory;
+use crate::store::lock::{Guard, Locks};
+use crate::sys::shell;
+use crate::transaction::promote::Promoted;
+use crate::transaction::{begin, pending};
+
+const PURPOSE: &str = "profile enroll";
+
+/// Refuses what would be refused at the end anyway, before the person has to log in.
+pub(super) fn may_begin(work: &Work<'_>, tell: &dyn Fn(&str)) -> Result<()> {
+    let Work {
+        context,
+        registry,
+        profile,
+        ..
+    } = work;
+    binary::resolve(context, work.settings)?;
+    for recovered in pending::fence(context, profile.provider)? {
+        tell(&recovered.told());
+    }
+    // Maintenance under way, or a state root that cannot be written, is noticed by taking the locks once.
+    drop(Locks::new(&context.roots.state, context.clock).maintenance(profile.provider, PURPOSE)?);
+    idle(work)?;
+    is_writable(&profile.home)?;
+    link::refuse(
+        &profile.home,
+        &[provider::of(profile.provider).credential_file()],
+    )?;
+    let deadline = context.clock.deadline(ROUTINE);
+    let base: Vec<_> = about_base(context, registry, profile.provider)?
+        .into_iter()
+        .collect();
+    refresh(context, registry, &base, &deadline)?;
+    let known = snapshot::provider::load(context, profile.provider)?;
+    if let Some(damage) = known.damaged.get(profile.id.as_str())
+        && damage.is_unreadable()
+    {
+        return Err(damage.clone().into());
+    }
+    let anchors = anchor::look(context, work.settings, &known)?.anchors;
+    let unverified = match (&anchors.base, &anchors.desktop) {
+        (AnchorIdentity::Unverified(reason), _) => Overlap::BaseUnverified(reason),
+        (_, AnchorIdentity::Unverified(reason)) => Overlap::DesktopUnverified(reason),
+        _ => return Ok(()),
+    };
+    Err(verify::shared(registry, profile, unverified))
+}
+
+/// Refuses while a lease is in the way.
+fn idle(work: &Work<'_>) -> Result<()> {
+    let Work {
+        context, profile, ..
+    } = work;
+    let deadline = context.clock.deadline(ROUTINE);
+    let listing = TableStore::open(context, deadline)?.list()?;
+    let kind = profile.provider;
+    let beside_live = work.how.beside_live;
+    let mut in_the_way = listing.leases.iter().filter(|lease| {
+        lease.verdict != Verdict::Dead
+            && if beside_live {
+                lease.profile == profile.id
+            } else {
+                lease.provider == kind
+            }
+    });
+    let phrase = format!("refusing {kind} login while any same-provider Fleet lease is active");
+    let own =
+        |id| format!("refusing {kind} login for profile `{id}` while it holds a lease itself");
+    let (message, hint) = match in_the_way.next() {
+        Some(_) if beside_live => (own(&profile.id), "agent-fleet lease list".to_owned()),
+        Some(_) => (phrase, format!("{} --beside-live", super::again(profile))),
+        // Nobody knows whose they are.
+        None if !listing.damaged.is_empty() => (phrase, "agent-fleet lease list".to_owned()),
+        None => return Ok(()),
+    };
+    Err(Error::new(code::LEASE_ACTIVE, message).hint(hint))
+}
+
+/// Refuses a home into which nothing can be written, or the directory that it would be made in.
+fn is_writable(home: &Utf8Path) -> Result<()> {
+    let there = home.ancestors().find(|path| path.exists()).unwrap_or(home);
+    access(there.as_std_path(), Access::WRITE_OK).map_err(|error| {
+        let error = std::io::Error::from(error);
+        Error::io("write to", there, &error)
+    })
+}
+
+/// Holds an account against the profile's own and everybody else's, as they are known now.
+pub(super) fn check(work: &Work<'_>, fingerprint: &Fingerprint) -> Result<()> {
+    check_in(work, work.registry, fingerprint)
+}
+
+fn check_in(work: &Work<'_>, registry: &Registry, fingerprint: &Fingerprint) -> Result<()> {
+    let Work {
+        context, profile, ..
+    } = work;
+    let known = snapshot::provider::load(context, profile.provider)?;
+    let anchors = anchor::look(context, work.settings, &known)?.anchors;
+    let siblings: Vec<_> = registry
+        .of(profile.provider)
+        .filter(|sibling| sibling.id != profile.id)
+        .filter_map(|sibling| {
+            let state = known.states.get(sibling.id.as_str())?;
+            Some((sibling.id.as_str(), state.fingerprint()?))
+        })
+        .collect();
+    let state = known.states.get(profile.id.as_str());
+    let pinned = state.and_then(|state| state.durable.pinned.as_ref());
+    let others = Others {
+        pinned: pinned.map(|pinned| &pinned.fingerprint),
+        siblings: &siblings,
+        anchors: &anchors,
+    };
+    verify::judge(profile.id.as_str(), fingerprint, &others)
+        .map_err(|wrong| verify::refused(registry, profile, fingerprint, wrong))
+}
+
+/// What must still hold once the locks are taken.
+fn still(work: &Work<'_>, fingerprint: &Fingerprint) -> Result<()> {
+    let Work {
+        context, profile, ..
+    } = work;
+    let registry = snapshot::registry::load(context)?;
+    if registry.profile(&profile.id)? != *profile
+        || registry.provider(profile.provider)? != work.settings
+    {
+        let message = format!(
+            "profile `{}` was changed by someone else during the login: nothing was changed",
+            profile.id
+        );
+        return Err(Error::new(code::MAINTENANCE_BUSY, message).hint(super::again(profile)));
+    }
+    idle(work)?;
+    check_in(work, &registry, fingerprint)
+}
+
+/// Puts the login of a staged home in force, and writes down whose it is. Returns where a login is kept that the
+/// provider's CLI wrote meanwhile.
+pub(super) fn put(
+    work: &Work<'_>,
+    staged: &Utf8Path,
+    look: &Look,
+    named: &Named,
+) -> Result<Option<Utf8PathBuf>> {
+    let Work {
+        context, profile, ..
+    } = work;
+    let locks = Locks::new(&context.roots.state, context.clock);
+    let (_turnstile, guard) = locks.maintenance(profile.provider, PURPOSE)?;
+    pending::settle(context, profile.provider, &guard)?;
+    still(work, &named.fingerprint)?;
+    let home = &profile.home;
+    let made = make(home)?;
+    let promoted = promote_in(work, &guard, look);
+    if made && promoted.is_err() {
+        // Nothing of ours stays in what was not there before.
+        drop(directory::remove_empty(home));
+    }
+    let kept = promoted?;
+    // One that cannot be carried over is found by whoever looks whether the home is ready.
+    drop(provider::of(profile.provider).carry_notes(context, staged, home));
+    write_down(work, named)?;
+    Ok(kept)
+}
+
+fn make(home: &Utf8Path) -> Result<bool> {
+    let made = !home.exists();
+    directory::ensure(home)?;
+    Ok(made)
+}
+
+fn promote_in(work: &Work<'_>, guard: &Guard, look: &Look) -> Result<Option<Utf8PathBuf>> {
+    let Work {
+        context, profile, ..
+    } = work;
+    let home = &profile.home;
+    let file = provider::of(profile.provider).credential_file();
+    link::refuse(home, &[file])?;
+    let new = look.text.expose().as_bytes();
+    let target = home.join(file);
+    let promotion = begin(context, (profile.provider, &profile.id), &target, new)?;
+    let mut stands = || match credential::look(profile.provider, home, None, context.clock) {
+        Seen::Read(found) => found.login.digest == look.login.digest,
+        Seen::Missing | Seen::Linked | Seen::Unreadable | Seen::Unparsable | Seen::Unchanged => {
+            false
+        }
+    };
+    let outcome = promotion.carry_out(guard, new, &mut stands)?;
+    let (message, kept) = match outcome {
+        Promoted::Done { kept } => return Ok(kept),
+        Promoted::Changed => ("changed at the same moment", None),
+        Promoted::TakenBack { kept } => ("could not be read back", kept),
+    };
+    let message = format!(
+        "the login of profile `{}` {message}: the one in force stays",
+        profile.id
+    );
+    let error = Error::new(code::IDENTITY_UNPROVEN, message).hint(super::again(profile));
+    Err(match kept {
+        Some(kept) => error.detail("kept", kept.as_str()),
+        None => error,
+    })
+}
+
+/// Takes the login that is in the home already, if it is still the one that was proved.
+pub(super) fn adopt(work: &Work<'_>, look: &Look, named: &Named) -> Result<()> {
+    let Work {
+        context, profile, ..
+    } = work;
+    let locks = Locks::new(&context.roots.state, context.clock);
+    let (_turnstile, guard) = locks.maintenance(profile.provider, PURPOSE)?;
+    pending::settle(context, profile.provider, &guard)?;
+    still(work, &named.fingerprint)?;
+    let now = verify::read(context, profile, &profile.home)?;
+    if now.login.digest != look.login.digest {
+        let message = format!(
+            "the login of profile `{}` changed while it was proved: nothing was changed",
+            profile.id
+        );
+        return Err(Error::new(code::IDENTITY_UNPROVEN, message)
+            .hint(format!("{} --adopt", super::again(profile))));
+    }
+    write_down(work, named)
+}
+
+/// Writes down that the login in force was proved just now.
+pub(super) fn note(work: &Work<'_>, named: &Named) -> Result<()> {
+    write_down(work, named)
+}
+
+/// Pins and proves the account for the login in the home.
+fn write_down(work: &Work<'_>, named: &Named) -> Result<()> {
+    let Work {
+        context, profile, ..
+    } = work;
+    let look = verify::read(context, profile, &profile.home)?;
+    let proof = Proof {
+        fingerprint: named.fingerprint.clone(),
+        source: named.source.to_owned(),
+        at: context.clock.now(),
+        binding: Binding::Tokens(look.login.digest.clone()),
+        file: Some(look.file),
+        digested_at: look.at,
+    };
+    let deadline = context.clock.deadline(ROUTINE);
+    let proved = snapshot::provider::update(context, profile.provider, &deadline, |snapshot| {
+        snapshot.restore(profile.id.as_str());
+        let state = snapshot.entry(profile.id.as_str());
+        let proved = merge::prove(state, proof);
+        if proved != Proved::Changed {
+            state.durable.quarantine = None;
+            state.auth_broken = None;
+            state.login_expires_at = look.login.login_expires_at;
+            state.poll.reason = None;
+        }
+        Ok(proved)
+    })?;
+    if proved == Proved::Changed {
+        // The account was held against this very pin under the same locks.
+        let path = shell::quote(profile.home.as_str());
+        return Err(
+            Error::internal(format!("profile `{}` was pinned meanwhile", profile.id))
+                .hint(format!("ls -l {path}")),
+        );
+    }
+    Ok(())
+}

@@ -1,0 +1,241 @@
+//! Whether a login may become a profile's. [`judge`] is pure; [`read`] and [`ask`] find its facts.
+
+use camino::Utf8Path;
+
+use super::refusal::Unfit;
+use crate::clock::ROUTINE;
+use crate::env::Context;
+use crate::error::{Error, Result};
+use crate::identity::conflict::{self, Anchors, Conflict, Overlap};
+use crate::identity::credential::{self, Look, Seen};
+use crate::identity::fingerprint::{Account, Fingerprint};
+use crate::provider::{self, FetchError, Fetched, LoginKind, Want, account};
+use crate::quota::external::{self, Subject};
+use crate::registry::install;
+use crate::registry::schema::{Profile, ProviderSettings, QuotaReader, Registry};
+
+/// Whose a login is, as the server says.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Named {
+    /// Opaque.
+    pub(super) fingerprint: Fingerprint,
+    /// Who said so.
+    pub(super) source: &'static str,
+}
+
+/// The login in a home, if it is whole and of the kind that a home may hold.
+pub(super) fn read(
+    context: &Context,
+    profile: &Profile,
+    home: &Utf8Path,
+) -> Result<Box<Look>, Unfit> {
+    let word = match credential::look(profile.provider, home, None, context.clock) {
+        Seen::Read(look) => match look.login.kind {
+            LoginKind::Subscription => return Ok(look),
+            LoginKind::ApiKey => return Err(Unfit::paid(profile)),
+            LoginKind::Blank => "logged_out",
+        },
+        Seen::Missing => "no_login",
+        Seen::Linked => "credential_link",
+        Seen::Unreadable => "credential_unreadable",
+        Seen::Unparsable | Seen::Unchanged => "credential_unparsable",
+    };
+    Err(Unfit::no_login(profile, word))
+}
+
+/// Asks the server, read-only and with this very login, whose it is.
+pub(super) fn ask(
+    context: &Context,
+    settings: &ProviderSettings,
+    profile: &Profile,
+    home: &Utf8Path,
+    look: &Look,
+) -> Result<Named> {
+    let (account, source) = asked(context, settings, profile, home, look)?
+        .map_err(|error| Unfit::unproved(profile, &error))?;
+    let hints = account::hints(profile.provider, home, look.text.expose().as_bytes());
+    if hints.iter().any(|hint| hint.contradicts(&account)) {
+        return Err(Unfit::contradicted(profile).into());
+    }
+    let key = install::key(context)?;
+    Ok(Named {
+        fingerprint: key.fingerprint(profile.provider, &account),
+        source,
+    })
+}
+
+type Answer = Result<(Account, &'static str), FetchError>;
+
+fn asked(
+    context: &Context,
+    settings: &ProviderSettings,
+    profile: &Profile,
+    home: &Utf8Path,
+    look: &Look,
+) -> Result<Answer> {
+    let deadline = context.clock.deadline(ROUTINE);
+    if let QuotaReader::External(program) = &settings.quota_reader {
+        let subject = Subject {
+            profile: profile.id.as_str(),
+            provider: profile.provider,
+            home,
+        };
+        let answer = external::read(context, program, subject, &deadline)?;
+        return Ok(answer.map(|answer| (answer.account, "quota-account")));
+    }
+    let want = Want {
+        identity: true,
+        usage: false,
+    };
+    let provider = provider::of(profile.provider);
+    let Fetched { identity, .. } = provider.fetch(context, settings, &look.login, want, &deadline);
+    let source = account::identity_source(profile.provider);
+    Ok(identity
+        .unwrap_or(Err(FetchError::Shape))
+        .map(|account| (account, source)))
+}
+
+/// What a login is held against.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Others<'a> {
+    /// The account that the profile is, if it was ever proved.
+    pub(super) pinned: Option<&'a Fingerprint>,
+    /// The accounts of the provider's other profiles.
+    pub(super) siblings: &'a [(&'a str, &'a Fingerprint)],
+    /// The logins that no worker may share.
+    pub(super) anchors: &'a Anchors,
+}
+
+/// What is wrong with a login of a known account.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Wrong {
+    /// It is not the account that the profile is.
+    Account(Fingerprint),
+    /// Someone else has the account, or may have it.
+    Shared(Overlap),
+}
+
+/// Decides whether the account may be the profile's. Pure.
+pub(super) fn judge(
+    profile: &str,
+    fingerprint: &Fingerprint,
+    others: &Others<'_>,
+) -> Result<(), Wrong> {
+    let mut all = vec![(profile, fingerprint)];
+    all.extend(others.siblings.iter().filter(|(id, _)| *id != profile));
+    let overlap = conflict::find(&all, others.anchors).remove(profile);
+    // Whose account it is says more than that it is not this profile's.
+    match (overlap, others.pinned) {
+        (Some(known @ (Overlap::Duplicate(_) | Overlap::Base | Overlap::Desktop)), _) => {
+            Err(Wrong::Shared(known))
+        }
+        (_, Some(pinned)) if !pinned.overlaps(fingerprint) => Err(Wrong::Account(pinned.clone())),
+        (Some(unknown), _) => Err(Wrong::Shared(unknown)),
+        (None, _) => Ok(()),
+    }
+}
+
+/// The refusal of a wrong login.
+pub(super) fn refused(
+    registry: &Registry,
+    profile: &Profile,
+    fingerprint: &Fingerprint,
+    wrong: Wrong,
+) -> Error {
+    match wrong {
+        Wrong::Account(pinned) => Unfit::another(profile, &pinned, fingerprint).into(),
+        Wrong::Shared(overlap) => shared(registry, profile, overlap),
+    }
+}
+
+/// The refusal of a login that someone else has, or may have.
+pub(super) fn shared(registry: &Registry, profile: &Profile, overlap: Overlap) -> Error {
+    let known = matches!(
+        overlap,
+        Overlap::Duplicate(_) | Overlap::Base | Overlap::Desktop
+    );
+    let mut error = Error::from(Conflict::of(registry, profile, overlap));
+    if known {
+        let message = error.message.replace("holds", "would hold");
+        error.message = format!("{message}: the new login was not kept, nothing was changed");
+        error.hint = Some(super::again(profile));
+    }
+    error
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::{Others, Wrong, judge};
+    use crate::id::ProviderKind::Codex;
+    use crate::identity::conflict::{AnchorIdentity, Anchors, Overlap};
+    use crate::identity::fingerprint::{Account, Fingerprint, Key};
+    use crate::registry::schema::{Credential, Profile, SafetyPolicy};
+
+    pub(in crate::enroll) fn profile() -> Profile {
+        Profile {
+            id: "codex-1".parse().unwrap(),
+            provider: Codex,
+            home: "/homes/codex-1".into(),
+            pools: Vec::new(),
+            enabled: true,
+            credential: Credential::Home,
+            max_concurrent: 1,
+            reserve_percent: 0.0,
+            weight: 1,
+            safety_policy: SafetyPolicy::Worker,
+            allow_overage: false,
+        }
+    }
+
+    fn fingerprint(account: &str) -> Fingerprint {
+        let account = Account {
+            account: Some(account.to_owned()),
+            ..Account::default()
+        };
+        Key::new([1; 32]).fingerprint(Codex, &account)
+    }
+
+    fn anchors(base: AnchorIdentity) -> Anchors {
+        Anchors {
+            base,
+            desktop: AnchorIdentity::Nobody,
+        }
+    }
+
+    #[test]
+    fn an_account_is_taken_once_and_only_by_its_own_profile() {
+        let (mine, other) = (fingerprint("mine"), fingerprint("other"));
+        let siblings = [("codex-1", &mine), ("codex-2", &other)];
+        let decide = |new: &Fingerprint, pinned: Option<&Fingerprint>, base| {
+            let anchors = anchors(base);
+            let others = Others {
+                pinned,
+                siblings: &siblings,
+                anchors: &anchors,
+            };
+            judge("codex-1", new, &others)
+        };
+        let nobody = || AnchorIdentity::Nobody;
+        assert_eq!(decide(&mine, Some(&mine), nobody()), Ok(()));
+        assert_eq!(decide(&fingerprint("new"), None, nobody()), Ok(()));
+        assert_eq!(
+            decide(&fingerprint("new"), Some(&mine), nobody()),
+            Err(Wrong::Account(mine.clone()))
+        );
+        let duplicate = Overlap::Duplicate(vec!["codex-2".to_owned()]);
+        for pinned in [None, Some(&mine)] {
+            assert_eq!(
+                decide(&other, pinned, nobody()),
+                Err(Wrong::Shared(duplicate.clone()))
+            );
+        }
+        assert_eq!(
+            decide(&mine, Some(&mine), AnchorIdentity::Account(mine.clone())),
+            Err(Wrong::Shared(Overlap::Base))
+        );
+        assert_eq!(
+            decide(&mine, Some(&mine), AnchorIdentity::Unverified("no_login")),
+            Err(Wrong::Shared(Overlap::BaseUnverified("no_login")))
+        );
+    }
+}

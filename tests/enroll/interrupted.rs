@@ -1,0 +1,85 @@
+//! Enrollments that are ended on the way: by the person, and by a kill that leaves no time to tidy up.
+
+use std::os::unix::process::CommandExt as _;
+use std::process::{Child, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+use serde_json::json;
+
+use super::{enroll, kept, left, world};
+use crate::support::ran::Ran;
+use crate::support::world::{World, wait};
+
+/// An enrollment whose provider waits for an answer, in a process group of its own.
+fn waiting(world: &World, id: &str) -> Child {
+    let child = world
+        .sandbox
+        .command(["profile", "enroll", id])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .process_group(0)
+        .spawn()
+        .expect("the program starts");
+    // The home exists once the provider is about to be started in it; its settings are written just before.
+    wait("the staged home", || {
+        let staged = std::fs::read_dir(world.sandbox.path("state/staging")).ok()?;
+        staged
+            .flatten()
+            .any(|entry| entry.path().join("home/settings.json").exists())
+            .then_some(())
+    });
+    child
+}
+
+fn pid(child: &Child) -> Pid {
+    let raw = i32::try_from(child.id()).expect("a pid");
+    Pid::from_raw(raw).expect("a pid")
+}
+
+#[test]
+fn ctrl_c_leaves_everything_as_it_was() {
+    let world = world(&["one"]);
+    enroll(&world, &["one"], "alpha\n").success();
+    let before = kept(&world, "one");
+    // Once as a terminal does it, to everybody; once to us alone, who then ask the provider's CLI to end.
+    for everybody in [true, false] {
+        let child = waiting(&world, "one");
+        let sent = if everybody {
+            kill_process_group(pid(&child), Signal::INT)
+        } else {
+            kill_process(pid(&child), Signal::TERM)
+        };
+        sent.expect("it lives");
+        let ran = Ran::ended(&child.wait_with_output().expect("the program ends"));
+        let refused = ran.refused("login_failed");
+        assert_eq!(refused["details"]["reason"], "interrupted");
+        assert_eq!(kept(&world, "one"), before);
+        assert_eq!(left(&world), [""; 0]);
+    }
+}
+
+#[test]
+fn what_a_killed_enrollment_left_is_found_and_removed_only_when_it_is_ours() {
+    let world = world(&["one"]);
+    let mut child = waiting(&world, "one");
+    let living = world.command(&["doctor", "--fix"]);
+    assert_eq!(left(&world).len(), 1, "its process lives: {living}");
+    kill_process_group(pid(&child), Signal::KILL).expect("it lives");
+    child.wait().expect("the program ends");
+    world
+        .sandbox
+        .write("state/staging/notes/keep", "a person's");
+    let litter = |doctor: &serde_json::Value| {
+        let checks = doctor["machine"].as_array().expect("checks").iter();
+        let found = checks.filter(|check| check["id"] == "litter");
+        found
+            .map(|check| check["level"].clone())
+            .collect::<Vec<_>>()
+    };
+    let doctor = world.command(&["doctor"]);
+    assert_eq!(litter(&doctor), [json!("warn")], "{doctor}");
+    world.command(&["doctor", "--fix"]);
+    assert_eq!(left(&world), ["state/staging/notes"]);
+    enroll(&world, &["one"], "alpha\n").success();
+}

@@ -1,0 +1,127 @@
+//! What is refused, and that each refusal leaves the login in the home as it was and nothing else behind.
+
+use std::process::Stdio;
+
+use super::{credential, enroll, kept, left, world};
+use crate::support::ran::Ran;
+use crate::support::world::{World, wait};
+
+/// Runs an enrollment that must be refused, and checks that it changed nothing.
+#[track_caller]
+fn untouched(world: &World, arguments: &[&str], answer: &str, code: &str) -> serde_json::Value {
+    let before = kept(world, "one");
+    let refused = enroll(world, arguments, answer).refused(code);
+    assert_eq!(kept(world, "one"), before, "the login changed");
+    assert_eq!(left(world), [""; 0]);
+    refused
+}
+
+#[test]
+fn another_account_is_refused_with_two_short_fingerprints() {
+    let world = world(&["one"]);
+    let mine = enroll(&world, &["one"], "alpha\n").success();
+    let refused = untouched(&world, &["one"], "beta\n", "identity_changed");
+    let sentence = refused["error"].as_str().expect("a sentence");
+    let mine = &mine["identity_fingerprint"].as_str().expect("64 digits")[..8];
+    assert!(sentence.contains(mine), "{sentence}");
+    let digits = sentence.split(|letter: char| !letter.is_ascii_hexdigit());
+    assert_eq!(
+        digits.filter(|word| word.len() == 8).count(),
+        2,
+        "{sentence}"
+    );
+    assert!(!sentence.contains("beta"), "{sentence}");
+    assert_eq!(refused["hint"], "agent-fleet profile enroll one");
+}
+
+#[test]
+fn the_account_of_a_sibling_is_refused() {
+    let world = world(&["one", "two"]);
+    enroll(&world, &["one"], "alpha\n").success();
+    let refused = enroll(&world, &["two"], "alpha\n").refused("duplicate_provider_identity");
+    assert!(!credential(&world, "two").exists());
+    assert!(
+        refused["error"]
+            .as_str()
+            .expect("a sentence")
+            .contains("`one`")
+    );
+    assert_eq!(left(&world), [""; 0]);
+    // Nobody was isolated by it.
+    world.command(&["profile", "enable", "one"]);
+}
+
+#[test]
+fn a_login_that_the_person_or_the_server_denies_is_refused() {
+    let world = world(&["one"]);
+    enroll(&world, &["one"], "alpha\n").success();
+    let refused = untouched(&world, &["one"], "\n", "login_failed");
+    assert_eq!(refused["details"]["reason"], "login_refused");
+}
+
+#[test]
+fn a_login_that_is_withdrawn_seconds_later_is_refused() {
+    let mut world = world(&["one"]);
+    world.sandbox.set(super::SECOND_PROOF, "3000");
+    let asked = world.requests("usage").len();
+    let mut child = world
+        .sandbox
+        .shell(&format!(
+            "echo alpha | {} profile enroll one",
+            env!("CARGO_BIN_EXE_agent-fleet")
+        ))
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program starts");
+    wait("the first proof", || {
+        (world.requests("usage").len() > asked).then_some(())
+    });
+    world.change("alpha", |account| account["revoked"] = true.into());
+    drop(child.stdin.take());
+    let ran = Ran::ended(&child.wait_with_output().expect("the program ends"));
+    let refused = ran.refused("auth_broken");
+    assert_eq!(refused["details"]["reason"], "withdrawn");
+    let sentence = refused["error"].as_str().expect("a sentence");
+    assert!(sentence.contains("private window"), "{sentence}");
+    assert!(!credential(&world, "one").exists());
+    assert_eq!(left(&world), [""; 0]);
+}
+
+#[test]
+fn a_live_worker_of_the_provider_is_not_disturbed() {
+    let world = world(&["one", "two"]);
+    enroll(&world, &["one"], "alpha\n").success();
+    world.command(&["profile", "enable", "one"]);
+    let worker = world.start("task", "hold end");
+    let refused = untouched(&world, &["two"], "beta\n", "lease_active");
+    assert_eq!(
+        refused["error"],
+        "refusing scripted login while any same-provider Fleet lease is active"
+    );
+    assert_eq!(
+        refused["hint"],
+        "agent-fleet profile enroll two --beside-live"
+    );
+    untouched(&world, &["one", "--beside-live"], "alpha\n", "lease_active");
+    let enrolled = enroll(&world, &["two", "--beside-live"], "beta\n").success();
+    assert_eq!(enrolled["outcome"], "promoted");
+    world.sandbox.write("project/end", "");
+    assert_eq!(worker.wait(), 0);
+}
+
+#[test]
+fn maintenance_and_a_missing_home_of_logins_are_refused_before_anyone_logs_in() {
+    let world = world(&["one"]);
+    enroll(&world, &["one"], "alpha\n").success();
+    let path = world.sandbox.path("state/locks/provider-scripted.lock");
+    let lock = std::fs::File::open(path).expect("a lock");
+    rustix::fs::flock(&lock, rustix::fs::FlockOperation::LockExclusive).expect("a free lock");
+    untouched(&world, &["one"], "alpha\n", "maintenance_busy");
+    drop(lock);
+    let ran = enroll(&world, &["nobody"], "alpha\n");
+    assert!(!ran.stderr.contains("which account?"), "{}", ran.stderr);
+    ran.refused("not_found");
+    world.command(&["profile", "policy", "one", "--safety-policy", "manual_only"]);
+    untouched(&world, &["one"], "alpha\n", "policy");
+}
