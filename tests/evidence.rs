@@ -11,9 +11,9 @@ use serde_json::{Value, json};
 use crate::support::sandbox::Ran;
 use crate::support::world::{Account, POOL, Worker, World, wait};
 
-/// Two accounts, of which `one` is preferred until something is known against it.
+/// Two accounts, of which `one` is preferred, and has room, until something is known against it.
 fn world() -> World {
-    World::new(&[Account::new("one"), Account::new("two").used(60.0)])
+    World::new(&[Account::new("one").slots(5), Account::new("two").used(80.0)])
 }
 
 fn choose(world: &World, task: &str) -> Ran {

@@ -48,6 +48,8 @@ mod tests {
         ] {
             std::fs::create_dir(&lock).unwrap();
             assert_eq!(held(&home, now()), Some(lock.clone()));
+            let later = Clock::moved("+40").now();
+            assert_eq!(held(&home, later), Some(lock.clone()), "a slow holder");
             assert_eq!(held(&home, Clock::moved("+62").now()), None, "{lock}");
             std::fs::remove_dir(&lock).unwrap();
         }
