@@ -7,7 +7,7 @@
 //! All of it happens outside the `leases` lock and without a request to anyone.
 //!
 //! Limits: a transcript is known from the session start that named it, or from the task's session mapping; a
-//! worker that died before its first hook told nothing. At most [`MOST`] transcripts are read in one go, the
+//! worker that died before its first hook told nothing. At most 32 transcripts are read in one go, the
 //! newest first.
 
 use std::collections::{BTreeMap, BTreeSet};

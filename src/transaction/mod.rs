@@ -13,7 +13,7 @@
 //! `state/transactions/`. Then the two files trade names in one step of the kernel. Removing the entry
 //! commits; whoever finds an entry takes the new login back.
 //!
-//! Whoever changes a login calls [`begin`] and carries it out under the provider's lock; everybody who would take
+//! Whoever changes a login calls [`begin()`] and carries it out under the provider's lock; everybody who would take
 //! a profile asks [`pending`] first, which costs one look at a directory.
 //!
 //! # Limits
