@@ -211,7 +211,7 @@ reasons! {
         "credential_unparsable" Person "the credential file is not in the provider's format" "agent-fleet profile status ID";
         TOKEN_EXPIRED Person "the access token ran out before the server was asked whose login it is" "agent-fleet profile verify ID";
         "api_key" Person "the home holds an API key, which is paid per token" "agent-fleet profile status ID";
-        "not_enrolled" Person "the stored credential was never proved" "agent-fleet profile verify ID";
+        "not_enrolled" Person "no long-lived token or API key was enrolled, or not the one that is there" "agent-fleet profile enroll ID";
         "identity_changed" Person "its home holds another account than before" "agent-fleet profile verify ID";
     }
     Anchor {

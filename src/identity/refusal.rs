@@ -5,8 +5,8 @@ use camino::Utf8Path;
 use super::proof::{Standing, Unproven};
 use crate::error::{Code, Error, Refusal, code};
 use crate::id::ProfileId;
-use crate::provider;
-use crate::registry::schema::Profile;
+use crate::provider::{self, conveyance};
+use crate::registry::schema::{Credential, Profile};
 use crate::sys::shell;
 
 impl Unproven {
@@ -24,7 +24,7 @@ impl Unproven {
                 "its access token ran out before the server was asked whose login it is"
             }
             Self::ApiKey => "its home holds an API key, which is paid per token",
-            Self::NotEnrolled => "its stored credential was never proved",
+            Self::NotEnrolled => "its token or key was not enrolled",
             Self::LoginExpired => "its login has run out and cannot be renewed",
         }
     }
@@ -66,7 +66,17 @@ impl Standing {
             return format!("agent-fleet profile verify {id}");
         };
         match reason {
-            Unproven::NoLogin | Unproven::LoggedOut | Unproven::LoginExpired => log_in(profile),
+            Unproven::NoLogin
+            | Unproven::LoggedOut
+            | Unproven::LoginExpired
+            | Unproven::NotEnrolled => log_in(profile),
+            Unproven::CredentialLink
+            | Unproven::CredentialUnreadable
+            | Unproven::CredentialUnparsable
+                if conveyance::is_ours(profile) =>
+            {
+                format!("agent-fleet profile auth-status {id}")
+            }
             Unproven::CredentialLink
             | Unproven::CredentialUnreadable
             | Unproven::CredentialUnparsable => {
@@ -75,7 +85,6 @@ impl Standing {
             }
             Unproven::TokenExpired => format!("agent-fleet profile verify {id} --probe"),
             Unproven::ApiKey => format!("agent-fleet profile status {id}"),
-            Unproven::NotEnrolled => format!("agent-fleet profile verify {id}"),
         }
     }
 }
@@ -85,8 +94,14 @@ pub fn look_at(credential: &Utf8Path) -> String {
     format!("ls -li {}", shell::quote(credential.as_str()))
 }
 
-/// The command by which a person logs in to a profile's home.
+/// The command by which a person gives a profile a new login, token or key.
 pub fn log_in(profile: &Profile) -> String {
+    let enroll = format!("agent-fleet profile enroll {}", profile.id);
+    match profile.credential {
+        Credential::Home => {}
+        Credential::SetupToken => return format!("{enroll} --setup-token"),
+        Credential::ApiKey => return format!("{enroll} --api-key-stdin"),
+    }
     // Codex refuses to log in to a home that does not exist.
     if profile.home.exists() {
         provider::of(profile.provider).login_command(&profile.home)

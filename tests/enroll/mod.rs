@@ -1,5 +1,6 @@
 //! Enrollment through the real binary: the scripted provider's login at the person's terminal.
 
+mod given;
 mod interrupted;
 mod refused;
 mod stubs;

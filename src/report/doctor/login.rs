@@ -5,7 +5,7 @@ use super::machine::of_error;
 use super::profile::{CredentialFile, ProfileFacts};
 use super::storage::Entry;
 use crate::identity::expiry::{Forecast, forecast};
-use crate::provider::LoginKind;
+use crate::provider::{LoginKind, conveyance};
 use crate::quota::headroom::age_seconds;
 use crate::quota::poll::is_ahead;
 use crate::reason::OVERAGE_USED;
@@ -89,19 +89,16 @@ fn record(facts: &ProfileFacts) -> Finding {
     }
 }
 
-fn is_kept_elsewhere(facts: &ProfileFacts) -> bool {
-    facts.profile.credential != Credential::Home
-}
-
 fn credential(facts: &ProfileFacts) -> Finding {
     let path = &facts.credential.path;
     let quoted = shell::quote(path.as_str());
     match &facts.credential.file {
+        CredentialFile::Missing if conveyance::is_ours(&facts.profile) => {
+            let said = format!("there is no `{path}`: no token or key was enrolled");
+            Finding::fail(said, facts.login_command.clone())
+        }
         CredentialFile::Missing if facts.home.entry == Entry::Missing => {
             Finding::ok("there is no home to look into")
-        }
-        CredentialFile::Missing if is_kept_elsewhere(facts) => {
-            Finding::ok("the credential is not kept in the home")
         }
         CredentialFile::Missing => {
             let said = format!("there is no `{path}`: nobody has logged in to this home");
@@ -125,7 +122,12 @@ fn credential(facts: &ProfileFacts) -> Finding {
         )
         .aged(*age),
         CredentialFile::File { age, .. } => {
-            Finding::ok(format!("`{path}` is this home's alone")).aged(*age)
+            let whose = if conveyance::is_ours(&facts.profile) {
+                "profile"
+            } else {
+                "home"
+            };
+            Finding::ok(format!("`{path}` is this {whose}'s alone")).aged(*age)
         }
     }
 }
@@ -171,7 +173,7 @@ fn login_expiry(facts: &ProfileFacts) -> Finding {
         Forecast::Unknown => Finding::ok("the provider does not say when the login ends"),
         Forecast::Far(at) => Finding::ok(format!("the login lasts until {at}")),
         Forecast::Near(at) => Finding::warn(
-            format!("the login ends at {at}, and a refresh does not extend it"),
+            format!("the login ends at {at}, and nothing extends it"),
             again,
         ),
         Forecast::Past(at) => Finding::fail(format!("the login ended at {at}"), again)

@@ -16,12 +16,12 @@ use crate::env::Context;
 use crate::error::{Error, Refusal as _, Result};
 use crate::home;
 use crate::identity::credential::{self, Seen};
-use crate::identity::proof;
+use crate::identity::{proof, refusal};
 use crate::provider::home::link;
 use crate::provider::inhabitant::Host;
-use crate::provider::{self, overrides};
+use crate::provider::{self, conveyance, overrides};
 use crate::quota::report::row;
-use crate::registry::schema::{Profile, Registry};
+use crate::registry::schema::{Credential, Profile, Registry};
 use crate::report::{inhabitants, refresh_lock};
 use crate::snapshot::durable;
 use crate::snapshot::profile::ProfileState;
@@ -63,7 +63,10 @@ pub(super) fn look(
     let empty = inhabitants.empty && leases.iter().all(|lease| lease.verdict == Verdict::Dead);
     ProfileFacts {
         now: context.clock.now(),
-        login_command: provider.login_command(&profile.home),
+        login_command: match profile.credential {
+            Credential::Home => provider.login_command(&profile.home),
+            Credential::SetupToken | Credential::ApiKey => refusal::log_in(profile),
+        },
         home: home_facts(&profile.home),
         not_ready: home::readiness(context, registry, profile).err(),
         credential: credential_facts(context, profile),
@@ -122,8 +125,7 @@ fn home_facts(home: &Utf8Path) -> HomeFacts {
 }
 
 fn credential_facts(context: &Context, profile: &Profile) -> CredentialFacts {
-    let file = provider::of(profile.provider).credential_file();
-    let path = profile.home.join(file);
+    let path = conveyance::file(context, profile);
     let file = match (fs::symlink_metadata(&path), link::linked(&path)) {
         (Err(error), _) if error.kind() == std::io::ErrorKind::NotFound => CredentialFile::Missing,
         (Err(error), _) => CredentialFile::Unreadable(error.to_string()),
@@ -149,7 +151,7 @@ fn credential_facts(context: &Context, profile: &Profile) -> CredentialFacts {
 }
 
 fn login_facts(context: &Context, profile: &Profile) -> Option<LoginFacts> {
-    match credential::look(profile.provider, &profile.home, None, context.clock) {
+    match credential::of(context, profile, None) {
         Seen::Read(look) => Some(LoginFacts {
             kind: look.login.kind,
             access_expires_at: look.login.access_expires_at,
