@@ -3,6 +3,7 @@
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -10,6 +11,8 @@ use crate::cli::Cli;
 use crate::enroll::world;
 use crate::lab::{Request, now};
 use crate::ran::Ran;
+use crate::terminal::Terminal;
+use crate::wait::until;
 use crate::worker::Worker;
 use crate::world::{Job, World};
 
@@ -113,6 +116,29 @@ fn a_claude_worker_has_its_token_to_itself() {
     let more = Cli::Claude.headless(r#"LAB:{"text":"and on"}"#);
     drop(Worker::start(&world, "first", &mut world.resume(&job, &more)).clean());
     assert_eq!(world.only(Cli::Claude, 1, since).len(), 1);
+}
+
+#[test]
+fn a_claude_screen_takes_its_token_and_measures_what_the_token_may_not_ask() {
+    let world = with_token();
+    let job = Job::new("task", "claude", &world.project("project"));
+    let prompt = r#"LAB:{"text":"\u0044ONE it"}"#;
+    let line = world.exec(&job, &Cli::Claude.terminal(prompt));
+    let screen = Terminal::start(&world, "task", &line);
+    screen.wait_for("DONE it");
+    until("the windows of the answer", Duration::from_secs(20), || {
+        let answer = world.run(["quota", "show", "token"]).success();
+        let reading = &answer["quota"][0];
+        if reading["source"] == "statusline" && reading["headroom_percent"] == 80.0 {
+            return Ok(());
+        }
+        Err(reading.to_string())
+    });
+    screen.terminate();
+    // So it needs no permission for what is not measured any more.
+    world.configure("settings.unmeasured", "refuse");
+    let next = Job::new("next", "claude", &world.project("project"));
+    assert_eq!(world.choose(&next).success()["profile"], "token");
 }
 
 #[test]
