@@ -140,7 +140,7 @@ reasons! {
         FRESH Fine "its reading is young" "";
         STALE Time "its reading has aged; the next choice renews it by the way" "agent-fleet quota refresh ID";
         PRESUMED Time "its reading could not be renewed and cannot have become worse; it ranks after every fresh one" "agent-fleet quota refresh ID";
-        OVERAGE Fine "it is at its reserve, but more is paid for: the account has overage on and the profile allows it; it ranks last" "";
+        OVERAGE Fine "it is at its reserve, or has an API key, and more is paid for: the account has overage on and the profile allows it; it ranks last" "";
         UNMEASURED Person "it has no reading and `settings.unmeasured` lets it be chosen last" "agent-fleet quota refresh ID";
     }
     Refused {

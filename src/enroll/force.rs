@@ -3,6 +3,7 @@
 use camino::{Utf8Path, Utf8PathBuf};
 use rustix::fs::{Access, access};
 
+use super::given::KEY;
 use super::verify::{self, Named, Others};
 use super::{New, Work};
 use crate::clock::ROUTINE;
@@ -134,6 +135,9 @@ fn check_in(work: &Work<'_>, registry: &Registry, fingerprint: &Fingerprint) -> 
         .collect();
     let state = known.states.get(profile.id.as_str());
     let pinned = state.and_then(|state| state.durable.pinned.as_ref());
+    // A key is its own account, and is replaced by another one every now and then.
+    let pinned =
+        pinned.filter(|pinned| pinned.source != KEY || profile.credential != Credential::ApiKey);
     let others = Others {
         pinned: pinned.map(|pinned| &pinned.fingerprint),
         siblings: &siblings,
@@ -281,6 +285,9 @@ fn write_down(work: &Work<'_>, named: &Named) -> Result<()> {
     let proved = snapshot::provider::update(context, profile.provider, &deadline, |snapshot| {
         snapshot.restore(profile.id.as_str());
         let state = snapshot.entry(profile.id.as_str());
+        if proof.source == KEY {
+            state.durable.pinned.take_if(|pinned| pinned.source == KEY);
+        }
         let proved = merge::prove(state, proof);
         if proved != Proved::Changed {
             state.durable.quarantine = None;

@@ -39,7 +39,7 @@ use crate::sys::ask;
 /// Most bytes of a token or key; real ones have some hundred.
 const LIMIT: usize = 2048;
 /// The source of a key's proof.
-const KEY: &str = "api-key";
+pub(super) const KEY: &str = "api-key";
 
 /// What the person wants to give.
 #[derive(Clone, Debug)]
@@ -216,16 +216,16 @@ impl Work<'_> {
             digest: &given.login.digest,
             text: &text,
         };
-        let put = force::put(self, None, new, &named);
-        // Whichever is not in force is named by nothing any more.
-        kept::discard(match &put {
-            Ok(_) => &before,
-            Err(_) => text.expose().as_bytes(),
-        });
-        let kept = put?;
+        let kept = force::put(self, None, new, &named)?;
+        // The one before is named by nothing any more.
+        kept::discard(&before);
         tell(&format!(
             "it is in force, and kept in `{path}`{}",
-            kept::WHERE
+            if conveyance::is_ours(profile) {
+                kept::WHERE
+            } else {
+                ", readable by you alone"
+            }
         ));
         Ok(self.done(EnrollmentOutcome::Promoted, named, kept))
     }

@@ -27,7 +27,12 @@ fn server(asked: &Asked) -> Answer {
             "account": {"uuid": "account-1"}, "organization": {"uuid": "organization"},
         })),
         (SILENT | SILENT_TOO | NAMED, PROFILE | CLAUDE_USAGE) => Answer::status(403),
-        (CLAUDE_KEY | CODEX_KEY, path) if path.starts_with("/v1/models") => {
+        (key, path)
+            if [CLAUDE_KEY, CODEX_KEY]
+                .iter()
+                .any(|good| key.trim_end_matches("-2") == *good)
+                && path.starts_with("/v1/models") =>
+        {
             Answer::json(&json!({}))
         }
         (token, _) if token.starts_with("sk-") => Answer::status(401),
@@ -436,6 +441,10 @@ fn a_key_is_paid_for_only_where_the_profile_allows_it() {
         assert_eq!(worker["handed"], handed);
         let around = worker["variables"].to_string() + &worker["argv"].to_string();
         assert!(!around.contains(key), "{around}");
+        // A key is replaced by another every now and then.
+        let next = give(&world, &line, &format!("{key}-2\n")).success();
+        assert_eq!(next["outcome"], "promoted", "{next}");
+        assert_eq!(exec(&world, id).status, 0, "work goes on with the next key");
         // Subscriptions come first, as long as they have anything left.
         let chosen = world.sandbox.run(world.dry_run()).success();
         assert_ne!(chosen["profile"], id, "{chosen}");
