@@ -304,7 +304,7 @@ pub fn run(world: &World) -> ExitCode {
     let outcome = match outcome {
         Ok(app) => {
             output.now = app.context.clock.now();
-            let outcome = bug::guard(|| dispatch(world, &app, arguments.command));
+            let outcome = bug::guard(&app.context, || dispatch(world, &app, arguments.command));
             crate::audit::command(&app.context, world, outcome.as_ref().err());
             outcome
         }
