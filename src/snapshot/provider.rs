@@ -253,6 +253,7 @@ pub fn update<T>(
         if let Some(directory) = path.parent() {
             directory::ensure(directory)?;
         }
+        replace::sweep_of(&path);
         replace::replace(&path, text.as_bytes(), Durability::Volatile)?;
         note(context, provider, &before, &snapshot);
     }
