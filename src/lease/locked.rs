@@ -2,26 +2,28 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::details::{self, Details};
+use super::details::Details;
+use super::leases::{Leases, boot_text};
+use super::machine::Machine;
 use super::record::{FREE, Record, Slot, Stage, Takes, encode_pick};
-use super::table::{Files, Table};
-use super::table_store::{TableStore, boot_text};
+use super::table::Table;
 use super::transition::Standing;
 use super::{Ended, Occupancy, Reclaimed};
 use crate::clock::BootTime;
 use crate::contract::lease::{Lease, Verdict};
 use crate::error::Result;
 use crate::id::{ProfileId, TaskKey};
-use crate::store::lock::Guard;
+use crate::store::lock::Mode;
 
 /// Grants between two sweeps of the files that killed commands left behind.
 const SWEEP_INTERVAL: u32 = 1024;
 
 /// The table under the lock.
 #[derive(Debug)]
-pub(super) struct Locked<'a> {
-    pub(super) store: &'a TableStore,
-    pub(super) table: Table,
+pub(super) struct Locked<'a, M: Machine> {
+    pub(super) store: &'a Leases<M>,
+    pub(super) machine: &'a M,
+    pub(super) table: Table<'a, M>,
     pub(super) now: BootTime,
     /// True in the last of the attempts, when a held witness counts as confirmed.
     pub(super) confirmed: bool,
@@ -30,18 +32,20 @@ pub(super) struct Locked<'a> {
     /// Verdicts of this call by record number.
     pub(super) verdicts: BTreeMap<usize, Verdict>,
     /// Released when everything above has been dropped.
-    _guard: Guard,
+    _guard: M::Guard,
 }
 
-impl<'a> Locked<'a> {
-    /// Opens the table under a lock that the caller took.
-    pub(super) fn open(store: &'a TableStore, guard: Guard, confirmed: bool) -> Result<Self> {
-        let probe = |task: TaskKey| store.probe(task);
-        let (table, over) = Table::open(&store.directory, store.here.boot, &probe)?;
+impl<'a, M: Machine> Locked<'a, M> {
+    /// Takes the lock and opens the table.
+    pub(super) fn open(store: &'a Leases<M>, confirmed: bool) -> Result<Self> {
+        let machine = &store.machine;
+        let guard = machine.lock(Mode::Exclusive)?;
+        let (table, over) = Table::open(machine)?;
         let locked = Self {
             store,
+            machine,
             table,
-            now: store.clock.boot(),
+            now: machine.since_boot(),
             confirmed,
             unsure: false,
             verdicts: BTreeMap::new(),
@@ -137,8 +141,8 @@ impl<'a> Locked<'a> {
     pub(super) fn remove(&mut self, at: usize, record: &Record) -> Result<()> {
         self.table.write(at, &FREE)?;
         self.verdicts.remove(&at);
-        details::remove(&self.store.directory, record.task, record.generation);
-        self.store.unlink_witness(record.task)
+        self.machine.remove_details(record.task, record.generation);
+        self.machine.unlink_witness(record.task)
     }
 
     /// Writes a profile's last pick.
@@ -168,15 +172,15 @@ impl<'a> Locked<'a> {
                 Slot::Free | Slot::Pick { .. } => None,
             })
             .collect();
-        if let Ok(files) = Files::list(&self.store.directory) {
+        if let Ok(files) = self.machine.files() {
             // A held witness without a record stays: a person settled its record.
-            drop(files.sweep(&self.store.directory, &kept, &|task| self.store.probe(task)));
+            drop(files.sweep(self.machine, &kept));
         }
     }
 
     /// The lease of a record for the caller.
     pub(super) fn lease(&self, record: &Record, verdict: Verdict) -> Lease {
-        let details = details::load(&self.store.directory, record.task, record.generation);
+        let details = self.machine.details(record.task, record.generation);
         self.store.lease(record, details, verdict)
     }
 }

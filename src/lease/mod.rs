@@ -20,7 +20,10 @@
 
 mod details;
 pub mod holder;
+mod leases;
+mod leftover;
 mod locked;
+mod machine;
 mod name;
 mod reclaim;
 mod record;
