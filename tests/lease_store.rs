@@ -326,6 +326,37 @@ fn a_damaged_record_affects_its_profile_and_task_alone_until_it_is_settled() {
 }
 
 #[test]
+fn a_table_that_is_cut_right_after_a_grant_gives_no_live_slot_away() {
+    // The first record of a table; one behind the last pick; and one that no other stands before.
+    for grants in [&["a"][..], &["a", "a"], &["a", "a", "b"]] {
+        let world = world();
+        let held: Vec<_> = grants
+            .iter()
+            .enumerate()
+            .map(|(at, profile)| {
+                let task = format!("t{at}");
+                reserve(&world.store, &now(&task), &[*profile], 2).unwrap()
+            })
+            .collect();
+        let running = |at: &u64| {
+            let mut state = [0];
+            world.open_table().read_exact_at(&mut state, *at).unwrap();
+            state == [2]
+        };
+        let length = std::fs::metadata(world.table()).unwrap().len();
+        let last = (256..length).step_by(256).filter(running).last().unwrap();
+        world.open_table().set_len(last).unwrap();
+        for profile in ["a", "b"] {
+            let taken = grants.iter().filter(|it| **it == profile).count();
+            let cap = u32::try_from(taken).unwrap();
+            let error = reserve(&world.store, &later("new"), &[profile], cap).unwrap_err();
+            assert_eq!(error.code, code::CAPACITY, "{grants:?}: given away");
+        }
+        drop(held);
+    }
+}
+
+#[test]
 fn a_lost_or_broken_table_gives_no_live_slot_away_and_no_generation_twice() {
     for loss in ["removed", "header", "cut"] {
         let world = world();

@@ -10,7 +10,7 @@ use camino::Utf8Path;
 
 use super::details::Details;
 use super::machine::{Access, Machine};
-use super::record::{Bytes, Header, HeaderFault, Record, Slot, VERSION};
+use super::record::{Bytes, FREE, Header, HeaderFault, Record, Slot, VERSION};
 use crate::crash_point;
 use crate::error::{Error, Result, code};
 
@@ -135,16 +135,24 @@ impl<'a, M: Machine> Table<'a, M> {
             .unwrap_or(self.slots.len())
     }
 
-    /// The next generation, already in force: the header is written before anything that shows it.
+    /// The next generation, already in force: the header is written before anything that shows it. There is
+    /// a place for its record then that the header counts, so that a table which is cut short is noticed.
     pub(super) fn next_generation(&mut self) -> Result<u64> {
-        let known = u32::try_from(self.slots.len()).unwrap_or(u32::MAX);
-        self.header.records = known;
+        let place = self.free_place();
+        if place == self.slots.len() {
+            self.write(place, &FREE)?;
+        }
+        self.header.records = count(&self.slots);
         self.header.counter = self.header.counter.checked_add(1).ok_or_else(|| {
             Error::internal("the lease table has granted 2^32 leases since this boot")
         })?;
         self.save_header()?;
         Ok(u64::from(self.header.epoch) << 32 | u64::from(self.header.counter))
     }
+}
+
+fn count<T>(records: &[T]) -> u32 {
+    u32::try_from(records.len()).unwrap_or(u32::MAX)
 }
 
 /// The leases that ended with an earlier boot, with their details.
@@ -194,7 +202,7 @@ fn begin(machine: &impl Machine, found: Read) -> Result<Begun> {
         epoch,
         counter: 0,
         hand: 0,
-        records: 0,
+        records: count(&slots),
     };
     let mut blocks = vec![header.encode()];
     blocks.extend(slots.iter().map(Record::encode));
