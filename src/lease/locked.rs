@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::damage::Damage;
 use super::details::Details;
 use super::leases::{Leases, boot_text};
 use super::machine::Machine;
@@ -29,6 +30,8 @@ pub(super) struct Locked<'a, M: Machine> {
     pub(super) confirmed: bool,
     /// True once a holder was seen gone whose witness is still held, unconfirmed.
     pub(super) unsure: bool,
+    /// Whose slots its damaged records keep.
+    pub(super) damage: Damage,
     /// Verdicts of this call by record number.
     pub(super) verdicts: BTreeMap<usize, Verdict>,
     /// Released when everything above has been dropped.
@@ -44,6 +47,7 @@ impl<'a, M: Machine> Locked<'a, M> {
         let locked = Self {
             store,
             machine,
+            damage: Damage::look(machine, &table.slots),
             table,
             now: machine.since_boot(),
             confirmed,
@@ -115,22 +119,18 @@ impl<'a, M: Machine> Locked<'a, M> {
 
     /// How profiles are used, counting everything that was not verified as dead.
     pub(super) fn occupancy(&self) -> Occupancy {
-        occupancy(&self.table.slots, |_| true)
+        occupancy(&self.table.slots, &self.damage, |_| true)
     }
 
     /// How one profile is used, by the same count.
     pub(super) fn use_of(&self, profile: &ProfileId) -> (u32, bool) {
-        let (mut live, mut probed) = (0, false);
+        let (mut live, mut probed) = (self.damage.slots(profile), false);
         for slot in &self.table.slots {
             match slot {
                 Slot::Lease(record) if record.profile == *profile && !record.is_evicted() => {
                     live += 1;
                     probed |= record.is_probe();
                 }
-                Slot::Damaged {
-                    profile: Some(name),
-                    ..
-                } if *name == *profile => live += 1,
                 Slot::Lease(_) | Slot::Free | Slot::Pick { .. } | Slot::Damaged { .. } => {}
             }
         }
@@ -191,7 +191,11 @@ pub(super) fn settle_command(record: usize) -> String {
 }
 
 /// How profiles are used, counting the records that `counts` admits.
-pub(super) fn occupancy(slots: &[Slot], counts: impl Fn(usize) -> bool) -> Occupancy {
+pub(super) fn occupancy(
+    slots: &[Slot],
+    damage: &Damage,
+    counts: impl Fn(usize) -> bool,
+) -> Occupancy {
     #[derive(Default)]
     struct Use {
         live: u32,
@@ -208,16 +212,17 @@ pub(super) fn occupancy(slots: &[Slot], counts: impl Fn(usize) -> bool) -> Occup
                 let entry = uses.entry(profile.as_str()).or_default();
                 entry.last_pick = entry.last_pick.max(*generation);
             }
-            Slot::Damaged {
-                profile: Some(profile),
-                ..
-            } => uses.entry(profile.as_str()).or_default().live += 1,
+            Slot::Damaged { .. } => {
+                for profile in damage.of(at) {
+                    uses.entry(profile.as_str()).or_default().live += 1;
+                }
+            }
             Slot::Lease(record) if counts(at) && !record.is_evicted() => {
                 let entry = uses.entry(record.profile.as_str()).or_default();
                 entry.live += 1;
                 entry.probed |= record.is_probe();
             }
-            Slot::Lease(_) | Slot::Free | Slot::Damaged { profile: None, .. } => {}
+            Slot::Lease(_) | Slot::Free => {}
         }
     }
     let mut occupancy = Occupancy::default();

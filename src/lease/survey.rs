@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use super::damage::Damage;
 use super::holder::Sighting;
 use super::leases::Leases;
 use super::locked::{occupancy, settle_command};
@@ -171,7 +172,8 @@ impl<M: Machine> Leases<M> {
 
     pub(super) fn verified_occupancy(&self) -> Result<Occupancy> {
         let survey = self.survey(|_| true)?;
-        Ok(occupancy(&survey.slots, |at| {
+        let damage = Damage::look(&self.machine, &survey.slots);
+        Ok(occupancy(&survey.slots, &damage, |at| {
             survey.verdicts.get(&at) != Some(&Verdict::Dead)
         }))
     }
@@ -191,21 +193,22 @@ impl<M: Machine> Leases<M> {
 
     /// A damaged record as callers see it.
     pub(super) fn damaged_lease(&self, at: usize, slot: &Slot) -> DamagedLease {
-        let (profile, task) = match slot {
+        let (name, details) = match slot {
             Slot::Damaged {
                 profile,
                 task,
                 generation,
-            } => (
-                profile.map(|name| name.id()),
-                self.machine.details(*task, *generation),
-            ),
+            } => (*profile, self.machine.details(*task, *generation)),
             Slot::Free | Slot::Lease(_) | Slot::Pick { .. } => (None, None),
+        };
+        let (profile, task) = match details {
+            Some(details) => (Some(details.profile), Some(details.task.into())),
+            None => (name.map(|name| name.id()), None),
         };
         DamagedLease {
             record: u32::try_from(at).unwrap_or(u32::MAX),
             profile,
-            task: task.map(|details| details.task.into()),
+            task,
             path: self.machine.table_path(),
             settle: settle_command(at),
         }
