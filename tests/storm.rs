@@ -389,7 +389,10 @@ fn sound(sandbox: &Sandbox) -> Vec<String> {
             let name = name.to_string_lossy();
             if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
                 folders.push(path);
-            } else if name.starts_with(".tmp-") {
+            } else if name.starts_with(".tmp-")
+                // Killed between two system calls, before the lock that tells it is dead; swept after an hour.
+                && entry.metadata().is_ok_and(|file| file.len() > 0)
+            {
                 wrong.push(format!("litter: {}", path.display()));
             } else if path
                 .extension()
