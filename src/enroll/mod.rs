@@ -44,7 +44,7 @@ use crate::snapshot;
 use crate::sys::interrupt::Interrupts;
 use refusal::Unfit;
 use stage::Stage;
-use verify::Named;
+use verify::{Named, Pin};
 
 /// How long a new login has to stay good before it counts.
 const SECOND_PROOF: Duration = Duration::from_secs(20);
@@ -237,9 +237,9 @@ impl Work<'_> {
         login::run(self, &home, method)?;
         let look = verify::read(self.context, profile, &home)?;
         let named = self.prove(&home, &look, tell)?;
-        force::check(self, &named.fingerprint)?;
+        let pin = force::check(self, &named.fingerprint)?;
         if self.is_good(&look, &named) {
-            force::note(self, &named)?;
+            force::note(self, &named, pin)?;
             tell("the login in force is good and of this account: it stays as it is");
             return Ok(self.done(EnrollmentOutcome::Unchanged, named, None));
         }
@@ -264,7 +264,7 @@ impl Work<'_> {
                 .hint(format!("agent-fleet profile verify --probe {}", profile.id)));
         }
         let named = self.prove(home, &look, tell)?;
-        force::check(self, &named.fingerprint)?;
+        let _: Pin = force::check(self, &named.fingerprint)?;
         let named = self.prove_again(home, &look, &named, tell)?;
         force::adopt(self, &look, &named)?;
         Ok(self.done(EnrollmentOutcome::Adopted, named, None))

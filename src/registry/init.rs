@@ -14,7 +14,6 @@ use crate::contract::registry::Initialised;
 use crate::env::Context;
 use crate::error::{Error, Result, code};
 use crate::id::{ProfileId, ProviderKind};
-use crate::provider;
 use crate::store::{directory, replace};
 
 /// How many profiles of each provider.
@@ -122,9 +121,10 @@ fn next(
         (Some(first), _) => {
             next.push("agent-fleet project register /path/to/your/repository".to_owned());
             next.push("agent-fleet profile provision --all".to_owned());
-            if first.provider != ProviderKind::Scripted {
-                next.push(provider::of(first.provider).login_command(&first.home));
-            }
+            next.push(match profiles {
+                [only] => format!("agent-fleet profile enroll {}", only.id),
+                _ => "agent-fleet profile enroll --all-missing".to_owned(),
+            });
             next.push(format!("agent-fleet profile enable {}", first.id));
         }
         (None, Some((kind, _))) => {
