@@ -7,6 +7,7 @@ pub mod document;
 pub mod enrollment;
 pub mod failure;
 pub mod identity;
+pub mod import;
 pub mod launch;
 pub mod lease;
 pub mod pool;

@@ -7,6 +7,7 @@ mod doctor;
 mod document;
 mod enrollment;
 mod identity;
+mod import;
 mod launch;
 mod lease;
 pub mod page;
