@@ -52,6 +52,8 @@ struct Storm {
 impl Storm {
     fn new(faults: &str) -> Self {
         let mut fleet = Fleet::new(PROFILES, CAP);
+        // A process that is killed while it asks whose a login is has had its turn: for ten seconds nobody asks again.
+        fleet.sandbox.run(["profile", "verify", "--all"]).success();
         fleet.sandbox.set("AGENT_FLEET_TEST_FAULTS", faults);
         for directory in ["truth", "output"] {
             std::fs::create_dir(fleet.sandbox.path(directory)).expect("a directory");
@@ -107,7 +109,8 @@ impl Storm {
             let answer: Value = serde_json::from_str(&said).unwrap_or_default();
             let code = answer["code"].as_str().unwrap_or_default();
             if status.code().is_some_and(|status| status != 0) && !EXPECTED.contains(&code) {
-                self.unexpected.push(format!("{status}: {said}"));
+                let error = answer["error"].as_str().unwrap_or(&said);
+                self.unexpected.push(format!("{status} {code}: {error}"));
             }
         }
         self.start(place);
