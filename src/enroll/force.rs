@@ -16,6 +16,7 @@ use crate::identity::verify::about_base;
 use crate::lease::{LeaseStore as _, TableStore};
 use crate::provider;
 use crate::provider::home::link;
+use crate::quota::poll;
 use crate::quota::refresh::refresh;
 use crate::registry::binary;
 use crate::registry::schema::Registry;
@@ -281,7 +282,7 @@ fn write_down(work: &Work<'_>, named: &Named, pin: Pin) -> Result<()> {
             state.durable.quarantine = None;
             state.auth_broken = None;
             state.login_expires_at = look.login.login_expires_at;
-            state.poll.reason = None;
+            state.poll = poll::with_new_login(&state.poll);
         }
         Ok(proved)
     })?;
