@@ -4,13 +4,15 @@ use camino::Utf8Path;
 
 use crate::env::Context;
 use crate::id::{ProfileId, ProviderKind, is_id};
+use crate::registry::path::resolved;
 
 /// A path for people: the home directory as `~`, and no e-mail address.
 pub fn path(context: &Context, path: &Utf8Path) -> String {
-    let text = match path.strip_prefix(&context.roots.home) {
-        Ok(rest) => format!("~/{rest}"),
-        Err(_) => path.to_string(),
-    };
+    let home = &context.roots.home;
+    let below = [home.clone(), resolved(home)]
+        .iter()
+        .find_map(|home| Some(format!("~/{}", path.strip_prefix(home).ok()?)));
+    let text = below.unwrap_or_else(|| path.to_string());
     let parts = text
         .split('/')
         .map(|part| if part.contains('@') { "…" } else { part });

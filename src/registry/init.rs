@@ -34,6 +34,8 @@ pub fn init(context: &Context, counts: &Counts) -> Result<Initialised> {
         .hint(addition(context, counts).unwrap_or_else(|| "agent-fleet config list".to_owned()))
     };
     if fs::symlink_metadata(target).is_ok() {
+        // A link that leads nowhere, a directory: each has a sentence of its own.
+        file::identity(&context.roots)?;
         return Err(exists());
     }
     let binaries = binaries(context, counts)?;

@@ -93,6 +93,7 @@ fn a_live_worker_of_the_provider_is_not_disturbed() {
     let world = world(&["one", "two"]);
     enroll(&world, &["one"], "alpha\n").success();
     world.command(&["profile", "enable", "one"]);
+    world.command(&["profile", "provision", "two"]);
     let worker = world.start("task", "hold end");
     let refused = untouched(&world, &["two"], "beta\n", "lease_active");
     assert_eq!(
@@ -103,6 +104,16 @@ fn a_live_worker_of_the_provider_is_not_disturbed() {
         refused["hint"],
         "agent-fleet profile enroll two --beside-live"
     );
+    // Who looks is told so at once.
+    let told = "agent-fleet profile enroll two --beside-live";
+    let shown = world.command(&["profile", "status", "two"]);
+    assert_eq!(shown["routeability"]["hint"], told);
+    let status = world.command(&["status"]);
+    let rows = status["profiles"].as_array().expect("rows");
+    let two = rows.iter().find(|row| row["profile"] == "two");
+    assert_eq!(two.expect("a row")["hint"], told);
+    let doctor = world.command(&["doctor"]).to_string();
+    assert!(doctor.contains(told), "{doctor}");
     untouched(&world, &["one", "--beside-live"], "alpha\n", "lease_active");
     let enrolled = enroll(&world, &["two", "--beside-live"], "beta\n").success();
     assert_eq!(enrolled["outcome"], "promoted");
