@@ -115,7 +115,8 @@ pub(crate) fn credential_below(share: &Path, cli: Cli, account: u32) -> PathBuf 
     share.join(home).join(file(cli))
 }
 
-fn file(cli: Cli) -> &'static str {
+/// The credential file of a CLI, relative to its home.
+pub(crate) fn file(cli: Cli) -> &'static str {
     match cli {
         Cli::Claude => ".credentials.json",
         Cli::Codex => "auth.json",

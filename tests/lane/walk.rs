@@ -3,7 +3,7 @@
 use std::process::{Command, Stdio};
 
 use crate::cli::{BOTH, Cli};
-use crate::enroll::{credential_below, kept, paste, person};
+use crate::enroll::{credential_below, file, kept, paste, person};
 use crate::lab::{Plan, now, tool};
 use crate::ran::Ran;
 use crate::world::World;
@@ -102,5 +102,35 @@ fn the_page_takes_a_new_person_from_nothing_to_four_logins_and_work() {
             (again["outcome"].as_str(), kept(&path)),
             (Some("unchanged"), before)
         );
+    }
+}
+
+#[test]
+fn what_init_import_tells_to_type_puts_the_logins_that_are_there_to_work() {
+    let world = newcomer();
+    let mut before = Vec::new();
+    for (cli, folder) in [
+        (Cli::Claude, "home/.claude-own"),
+        (Cli::Codex, "home/.codex-own"),
+    ] {
+        let home = world.lab.path(folder);
+        world.lab.make_home(cli.name(), 1, &home, None);
+        let login = home.join(file(cli));
+        before.push((kept(&login), login));
+    }
+    let line = "agent-fleet --format json init --import";
+    let found = Ran::of(&mut shell(&world, line)).success();
+    let next = found["next"].as_array().expect("commands");
+    assert_eq!(next.len(), 5, "{found}");
+    for line in next {
+        let line = line.as_str().expect("a command");
+        let line = line.replace("/path/to/your/repository", "~/repo");
+        let ran = Ran::of(&mut shell(&world, &line));
+        assert_eq!(ran.status, 0, "{line}\n{}\n{}", ran.stdout, ran.stderr);
+    }
+    let line = "agent-fleet profile enable codex-own";
+    assert_eq!(Ran::of(&mut shell(&world, line)).status, 0);
+    for (was, login) in before {
+        assert_eq!(kept(&login), was, "{}", login.display());
     }
 }
