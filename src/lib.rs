@@ -21,6 +21,7 @@
 //! | [`home`] | making homes ready for workers; the stable path of this program |
 //! | [`id`] | names that pass through every layer, checked once at the edge |
 //! | [`identity`] | which account is behind a login, and which accounts may not be used |
+//! | [`import`] | finding the accounts that a person has already, and making profiles of them |
 //! | [`lease`] | who holds which slot: the table, the witness, grants and their end |
 //! | [`provider`] | the services and their CLIs behind one trait |
 //! | [`quota`] | windows, readings, headroom, cooldowns |
@@ -77,6 +78,7 @@ pub mod error;
 pub mod home;
 pub mod id;
 pub mod identity;
+pub mod import;
 pub mod lease;
 pub mod provider;
 pub mod quota;

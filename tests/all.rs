@@ -32,6 +32,7 @@ mod homes;
 mod hooks;
 mod http_client;
 mod identity;
+mod import;
 mod launch;
 mod lease_late;
 mod lease_process;

@@ -8,6 +8,7 @@ pub mod document;
 pub mod enrollment;
 pub mod failure;
 pub mod identity;
+pub mod import;
 pub mod launch;
 pub mod lease;
 pub mod pool;

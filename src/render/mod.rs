@@ -8,6 +8,7 @@ mod doctor;
 mod document;
 mod enrollment;
 mod identity;
+mod import;
 mod launch;
 mod lease;
 pub mod page;

@@ -34,7 +34,9 @@ const LAYERS: &[(&str, &str, &[&str])] = &[
     (
         "work",
         "what is decided and done",
-        &["choose", "enroll", "home", "lease", "report", "worker"],
+        &[
+            "choose", "enroll", "home", "import", "lease", "report", "worker",
+        ],
     ),
     (
         "face",
