@@ -7,6 +7,7 @@
 )]
 
 mod architecture;
+mod audit;
 mod cases;
 mod cli_choose;
 mod cli_contract;
@@ -31,6 +32,7 @@ mod homes;
 mod hooks;
 mod http_client;
 mod identity;
+mod import;
 mod launch;
 mod lease_late;
 mod lease_process;

@@ -4,7 +4,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use rustix::fs::{Access, access};
 
 use super::given::KEY;
-use super::verify::{self, Named, Others};
+use super::verify::{self, Named, Others, Pin};
 use super::{New, Work};
 use crate::clock::ROUTINE;
 use crate::contract::lease::Verdict;
@@ -17,12 +17,13 @@ use crate::identity::verify::about_base;
 use crate::lease::{LeaseStore as _, TableStore};
 use crate::provider::home::link;
 use crate::provider::{self, conveyance};
+use crate::quota::poll;
 use crate::quota::refresh::refresh;
 use crate::registry::binary;
 use crate::registry::schema::{Credential, Registry};
 use crate::snapshot;
 use crate::snapshot::merge::{self, Proved};
-use crate::snapshot::profile::{Binding, Proof};
+use crate::snapshot::profile::{Binding, ProfileState, Proof};
 use crate::store::directory;
 use crate::store::lock::{Guard, Locks};
 use crate::sys::shell;
@@ -115,11 +116,11 @@ fn is_writable(home: &Utf8Path) -> Result<()> {
 }
 
 /// Holds an account against the profile's own and everybody else's, as they are known now.
-pub(super) fn check(work: &Work<'_>, fingerprint: &Fingerprint) -> Result<()> {
+pub(super) fn check(work: &Work<'_>, fingerprint: &Fingerprint) -> Result<Pin> {
     check_in(work, work.registry, fingerprint)
 }
 
-fn check_in(work: &Work<'_>, registry: &Registry, fingerprint: &Fingerprint) -> Result<()> {
+fn check_in(work: &Work<'_>, registry: &Registry, fingerprint: &Fingerprint) -> Result<Pin> {
     let Work {
         context, profile, ..
     } = work;
@@ -136,19 +137,23 @@ fn check_in(work: &Work<'_>, registry: &Registry, fingerprint: &Fingerprint) -> 
     let state = known.states.get(profile.id.as_str());
     let pinned = state.and_then(|state| state.durable.pinned.as_ref());
     // A key is its own account, and is replaced by another one every now and then.
-    let pinned =
-        pinned.filter(|pinned| pinned.source != KEY || profile.credential != Credential::ApiKey);
+    let is_next = profile.credential == Credential::ApiKey
+        && pinned.is_some_and(|pinned| {
+            pinned.source == KEY && !pinned.fingerprint.overlaps(fingerprint)
+        });
+    let pinned = pinned.filter(|_| !is_next);
     let others = Others {
         pinned: pinned.map(|pinned| &pinned.fingerprint),
         siblings: &siblings,
         anchors: &anchors,
     };
     verify::judge(profile, fingerprint, &others)
+        .map(|pin| if is_next { Pin::Anew } else { pin })
         .map_err(|wrong| verify::refused(registry, profile, fingerprint, wrong))
 }
 
 /// What must still hold once the locks are taken.
-fn still(work: &Work<'_>, fingerprint: &Fingerprint) -> Result<()> {
+fn still(work: &Work<'_>, fingerprint: &Fingerprint) -> Result<Pin> {
     let Work {
         context, profile, ..
     } = work;
@@ -180,7 +185,7 @@ pub(super) fn put(
     let locks = Locks::new(&context.roots.state, context.clock);
     let (_turnstile, guard) = locks.maintenance(profile.provider, PURPOSE)?;
     pending::settle(context, profile.provider, &guard)?;
-    still(work, &named.fingerprint)?;
+    let pin = still(work, &named.fingerprint)?;
     let target = conveyance::file(context, profile);
     let folder = target.parent().unwrap_or(&profile.home);
     let made = make(folder)?;
@@ -194,7 +199,7 @@ pub(super) fn put(
         // One that cannot be carried over is found by whoever looks whether the home is ready.
         drop(provider::of(profile.provider).carry_notes(context, staged, &profile.home));
     }
-    write_down(work, named)?;
+    write_down(work, named, pin)?;
     Ok(kept)
 }
 
@@ -249,7 +254,7 @@ pub(super) fn adopt(work: &Work<'_>, look: &Look, named: &Named) -> Result<()> {
     let locks = Locks::new(&context.roots.state, context.clock);
     let (_turnstile, guard) = locks.maintenance(profile.provider, PURPOSE)?;
     pending::settle(context, profile.provider, &guard)?;
-    still(work, &named.fingerprint)?;
+    let pin = still(work, &named.fingerprint)?;
     let now = verify::in_force(context, profile)?;
     if now.login.digest != look.login.digest {
         let message = format!(
@@ -259,16 +264,16 @@ pub(super) fn adopt(work: &Work<'_>, look: &Look, named: &Named) -> Result<()> {
         return Err(Error::new(code::IDENTITY_UNPROVEN, message)
             .hint(format!("{} --adopt", super::again(profile))));
     }
-    write_down(work, named)
+    write_down(work, named, pin)
 }
 
 /// Writes down that the login in force was proved just now.
-pub(super) fn note(work: &Work<'_>, named: &Named) -> Result<()> {
-    write_down(work, named)
+pub(super) fn note(work: &Work<'_>, named: &Named, pin: Pin) -> Result<()> {
+    write_down(work, named, pin)
 }
 
 /// Pins and proves the account for the login in the home.
-fn write_down(work: &Work<'_>, named: &Named) -> Result<()> {
+fn write_down(work: &Work<'_>, named: &Named, pin: Pin) -> Result<()> {
     let Work {
         context, profile, ..
     } = work;
@@ -285,15 +290,18 @@ fn write_down(work: &Work<'_>, named: &Named) -> Result<()> {
     let proved = snapshot::provider::update(context, profile.provider, &deadline, |snapshot| {
         snapshot.restore(profile.id.as_str());
         let state = snapshot.entry(profile.id.as_str());
-        if proof.source == KEY {
-            state.durable.pinned.take_if(|pinned| pinned.source == KEY);
+        if pin == Pin::Anew {
+            // What was known is another account's; only what a person decided about the profile stays.
+            let drain = state.durable.drain.take();
+            *state = ProfileState::new(&profile.id);
+            state.durable.drain = drain;
         }
         let proved = merge::prove(state, proof);
         if proved != Proved::Changed {
             state.durable.quarantine = None;
             state.auth_broken = None;
             state.login_expires_at = look.login.login_expires_at;
-            state.poll.reason = None;
+            state.poll = poll::with_new_login(&state.poll);
         }
         Ok(proved)
     })?;

@@ -189,7 +189,7 @@ impl Work<'_> {
             context, profile, ..
         } = self;
         let named = self.name(given, tell)?;
-        force::check(self, &named.fingerprint)?;
+        let pin = force::check(self, &named.fingerprint)?;
         let same = |seen| match seen {
             Seen::Read(look) => {
                 let look: Box<credential::Look> = look;
@@ -204,7 +204,7 @@ impl Work<'_> {
             | Seen::Unchanged => false,
         };
         if same(credential::of(context, profile, None)) {
-            force::note(self, &named)?;
+            force::note(self, &named, pin)?;
             tell("this very one is in force already: it stays as it is");
             return Ok(self.done(EnrollmentOutcome::Unchanged, named, None));
         }

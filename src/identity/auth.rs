@@ -25,12 +25,11 @@ pub fn status(context: &Context, registry: &Registry, profile: &Profile) -> Auth
     let refusing = overrides.iter().find(|found| found.refuses());
     let word = word(&seen, now);
     let file = conveyance::file(context, profile);
+    let paid = word == "api_key" && profile.credential != Credential::ApiKey;
     let hint = match (word, refusing.and_then(Override::cure)) {
+        _ if paid => Some(refusal::log_in(profile)),
         ("logged_out" | "expired", _) => Some(refusal::log_in(profile)),
         ("unknown", _) => Some(refusal::look_at(&file)),
-        ("api_key", _) if profile.credential != Credential::ApiKey => {
-            Some(format!("agent-fleet profile status {}", profile.id))
-        }
         (_, cure) => cure,
     };
     AuthStatus {

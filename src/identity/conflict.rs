@@ -135,8 +135,7 @@ impl Conflict {
             profile: profile.id.to_string(),
             provider: profile.provider,
             login: match (&overlap, profile.credential) {
-                (_, Credential::Home) => provider.login_command(&profile.home),
-                (Overlap::Duplicate(others), _) if !others.is_empty() => {
+                (Overlap::Duplicate(others), Credential::SetupToken) if !others.is_empty() => {
                     format!("agent-fleet profile disable {}", others[0])
                 }
                 _ => refusal::log_in(profile),

@@ -30,6 +30,11 @@ pub enum Attended {
     Interrupted,
 }
 
+/// Whether a person can type something.
+pub fn is_at_terminal() -> bool {
+    isatty(rustix::stdio::stdin())
+}
+
 /// Runs a program to its end. Its `input` is not used: it reads ours.
 pub fn attend(program: &Program, interrupts: &Interrupts, clock: Clock) -> io::Result<Attended> {
     let terminal = Terminal::keep();

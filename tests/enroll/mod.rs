@@ -2,6 +2,7 @@
 
 mod given;
 mod interrupted;
+mod many;
 mod refused;
 mod stubs;
 

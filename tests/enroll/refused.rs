@@ -4,7 +4,7 @@ use std::process::Stdio;
 
 use super::{credential, enroll, kept, left, world};
 use crate::support::ran::Ran;
-use crate::support::world::{World, wait};
+use crate::support::world::{Account, World, wait};
 
 /// Runs an enrollment that must be refused, and checks that it changed nothing.
 #[track_caller]
@@ -93,6 +93,7 @@ fn a_live_worker_of_the_provider_is_not_disturbed() {
     let world = world(&["one", "two"]);
     enroll(&world, &["one"], "alpha\n").success();
     world.command(&["profile", "enable", "one"]);
+    world.command(&["profile", "provision", "two"]);
     let worker = world.start("task", "hold end");
     let refused = untouched(&world, &["two"], "beta\n", "lease_active");
     assert_eq!(
@@ -103,6 +104,16 @@ fn a_live_worker_of_the_provider_is_not_disturbed() {
         refused["hint"],
         "agent-fleet profile enroll two --beside-live"
     );
+    // Who looks is told so at once.
+    let told = "agent-fleet profile enroll two --beside-live";
+    let shown = world.command(&["profile", "status", "two"]);
+    assert_eq!(shown["routeability"]["hint"], told);
+    let status = world.command(&["status"]);
+    let rows = status["profiles"].as_array().expect("rows");
+    let two = rows.iter().find(|row| row["profile"] == "two");
+    assert_eq!(two.expect("a row")["hint"], told);
+    let doctor = world.command(&["doctor"]).to_string();
+    assert!(doctor.contains(told), "{doctor}");
     untouched(&world, &["one", "--beside-live"], "alpha\n", "lease_active");
     let enrolled = enroll(&world, &["two", "--beside-live"], "beta\n").success();
     assert_eq!(enrolled["outcome"], "promoted");
@@ -124,4 +135,22 @@ fn maintenance_and_a_missing_home_of_logins_are_refused_before_anyone_logs_in() 
     ran.refused("not_found");
     world.command(&["profile", "policy", "one", "--safety-policy", "manual_only"]);
     untouched(&world, &["one"], "alpha\n", "policy");
+}
+
+#[test]
+fn a_profile_whose_account_is_somebody_elses_gets_another_one_by_the_command_that_is_told() {
+    let world = world(&["one", "two"]);
+    enroll(&world, &["one"], "alpha\n").success();
+    let home = credential(&world, "two");
+    let home = home.parent().and_then(|home| home.to_str()).expect("UTF-8");
+    world.log_in(home, &Account::new("alpha"));
+    let refused = world.sandbox.run(["profile", "verify", "two"]);
+    let refused = refused.refused("duplicate_provider_identity");
+    assert_eq!(refused["hint"], "agent-fleet profile enroll two");
+    let enrolled = enroll(&world, &["two"], "beta\n").success();
+    assert_eq!(enrolled["outcome"], "promoted");
+    for id in ["one", "two"] {
+        world.command(&["profile", "verify", id]);
+        world.command(&["profile", "enable", id]);
+    }
 }

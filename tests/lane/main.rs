@@ -32,6 +32,7 @@ mod telling;
 mod terminal;
 mod turns;
 mod wait;
+mod walk;
 mod windows;
 mod worker;
 mod world;
