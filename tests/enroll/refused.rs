@@ -2,16 +2,16 @@
 
 use std::process::Stdio;
 
-use super::{credential, enroll, kept, left, world};
+use super::{credential, enroll, homes, kept, left, world};
 use crate::support::ran::Ran;
 use crate::support::world::{World, wait};
 
 /// Runs an enrollment that must be refused, and checks that it changed nothing.
 #[track_caller]
 fn untouched(world: &World, arguments: &[&str], answer: &str, code: &str) -> serde_json::Value {
-    let before = kept(world, "one");
+    let before = (kept(world, "one"), homes(world));
     let refused = enroll(world, arguments, answer).refused(code);
-    assert_eq!(kept(world, "one"), before, "the login changed");
+    assert_eq!((kept(world, "one"), homes(world)), before);
     assert_eq!(left(world), [""; 0]);
     refused
 }

@@ -1,6 +1,7 @@
 //! Hermetic worlds for tests.
 
 pub(crate) mod again;
+pub(crate) mod change;
 pub(crate) mod fleet;
 pub(crate) mod https;
 pub(crate) mod leases;
