@@ -46,6 +46,7 @@ mod readings;
 mod refusals;
 mod scripted_agent;
 mod scripted_world;
+mod secrets;
 mod start_gate;
 mod storm;
 mod support;

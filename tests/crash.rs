@@ -3,10 +3,12 @@
 //! After each end: the registry is the old one or the new one, whole; the login is the same file, byte for
 //! byte; the command can be given again; and a worker can be given an account.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::support::sandbox::{Ran, Sandbox};
+use crate::support::secrets;
 use crate::support::world::{Account, POOL, World};
 
 /// Aborted, as a shell counts it.
@@ -32,6 +34,8 @@ impl Before {
     }
 
     pub(crate) fn restore(&self) {
+        let found = secrets::below(&self.original, &BTreeMap::new());
+        assert!(found.is_empty(), "secrets were written: {found:#?}");
         std::fs::remove_dir_all(&self.original).expect("the sandbox can be removed");
         copy(&self.backup, &self.original);
     }

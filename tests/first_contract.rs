@@ -515,10 +515,7 @@ fn the_first_public_contract_holds_step_by_step() {
             "access_token": access, "refresh_token": "synthetic-refresh"}})
         .to_string()
     };
-    let (old, new) = (
-        login("synthetic.eyJleHAiOjF9.access"),
-        login("synthetic-new"),
-    );
+    let (old, new) = (login("synthetic-a.eyJleHAiOjF9.c"), login("synthetic-new"));
     let path = "share/accounts/codex/codex-1/auth.json";
     let installed = world.sandbox.write(path, &old);
     world.run(&["quota", "refresh"]).success();

@@ -10,5 +10,6 @@ pub(crate) mod online;
 pub(crate) mod page;
 pub(crate) mod ran;
 pub(crate) mod sandbox;
+pub(crate) mod secrets;
 pub(crate) mod waiter;
 pub(crate) mod world;
