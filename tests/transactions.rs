@@ -14,7 +14,7 @@ use crate::support::world::POOL;
 fn a_recovery_may_end_anywhere_and_the_next_command_finishes_it() {
     let change = Change::new();
     change.cut();
-    let before = Before::of(&change.world);
+    let before = Before::of(&change.world.sandbox);
     let status = ["profile", "status", "one"];
     let all = points(|(name, value)| {
         let mut run = change.world.sandbox.command(status);
@@ -40,7 +40,7 @@ fn a_recovery_may_end_anywhere_and_the_next_command_finishes_it() {
 fn every_command_that_takes_a_profile_settles_what_was_cut_short_first() {
     let change = Change::new();
     change.cut();
-    let before = Before::of(&change.world);
+    let before = Before::of(&change.world.sandbox);
     let project = change.world.project.to_str().expect("UTF-8").to_owned();
     let on = ["--workspace", &project, "--task", "t"];
     let choose = ["choose", "--pool", POOL, "--dry-run"];
@@ -55,6 +55,8 @@ fn every_command_that_takes_a_profile_settles_what_was_cut_short_first() {
         ]
         .concat(),
         &["profile", "status"],
+        &["quota", "refresh"],
+        &["quota", "show", "one"],
         &["profile", "provision", "one"],
         &["profile", "enable", "one"],
         &["profile", "verify", "one"],
@@ -157,6 +159,13 @@ fn a_damaged_record_keeps_its_provider_from_work_until_a_person_sets_it_aside() 
     let status = change.world.command(&["profile", "status", "one"]);
     let routeability = &status["routeability"];
     assert_eq!(routeability["reason"], "transaction_pending", "{status}");
+    // Nobody asks whose the login is that may yet be taken back.
+    let asked = change.world.requests("usage");
+    let ran = change.world.sandbox.run(["quota", "refresh"]);
+    assert!(ran.stderr.contains(&show), "{}", ran.stderr);
+    let rows = ran.success();
+    assert_eq!(rows["quota"][0]["reason"], "transaction_pending", "{rows}");
+    assert_eq!(change.world.requests("usage"), asked);
     let doctor = change.world.command(&["doctor", "--fix"]);
     assert_eq!(doctor["healthy"], false);
     for line in [
@@ -203,7 +212,7 @@ fn what_the_provider_wrote_meanwhile_is_kept_and_named_and_never_removed() {
     let id = change.cut();
     // As a CLI does that held the old file open: it is the one that came out.
     let home = Path::new("share/accounts/scripted/one");
-    let before = Before::of(&change.world);
+    let before = Before::of(&change.world.sandbox);
     let out = home.join(&change.beside()[0]);
     change.world.sandbox.write(&out, "rotated");
     change.world.command(&["profile", "status", "one"]);
