@@ -20,6 +20,7 @@ mod cli_registry;
 mod cli_registry_profile;
 mod cli_status;
 mod crash;
+mod crash_many;
 mod docs;
 mod enroll;
 mod evidence;

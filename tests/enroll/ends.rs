@@ -53,7 +53,7 @@ fn works(change: &Change, at: &str) {
 #[test]
 fn each_end_of_an_enrollment_leaves_a_login_and_the_next_command_settles_it() {
     let change = Change::new();
-    let before = Before::of(&change.world);
+    let before = Before::of(&change.world.sandbox);
     let points = points(|trace| drop(change.enroll(&[trace]).success()));
     assert_ne!(read(&change.credential), change.old, "nothing was promoted");
     let committed = points.iter().position(|point| point == COMMITTED);
@@ -71,7 +71,7 @@ fn each_end_of_an_enrollment_leaves_a_login_and_the_next_command_settles_it() {
 #[test]
 fn each_end_of_an_enrollment_that_is_taken_back_leaves_the_old_login() {
     let change = Change::new();
-    let before = Before::of(&change.world);
+    let before = Before::of(&change.world.sandbox);
     let file = inode(&change.credential);
     let points = points(|trace| {
         let refused = change.enroll(&[FALLS, trace]).refused("identity_unproven");
@@ -99,7 +99,7 @@ fn each_end_of_an_enrollment_that_is_taken_back_leaves_the_old_login() {
 #[test]
 fn each_end_of_a_first_enrollment_leaves_no_login_or_a_whole_one() {
     let change = Change::first();
-    let before = Before::of(&change.world);
+    let before = Before::of(&change.world.sandbox);
     for more in [&[][..], &[FALLS]] {
         before.restore();
         let points = points(|trace| drop(change.enroll(&[more, &[trace]].concat())));
@@ -129,7 +129,7 @@ enum Writes {
 #[test]
 fn what_the_provider_wrote_at_any_end_is_in_force_or_kept() {
     let change = Change::new();
-    let before = Before::of(&change.world);
+    let before = Before::of(&change.world.sandbox);
     let home = change.credential.parent().expect("a home").to_owned();
     for point in [
         "promote.staged",

@@ -13,7 +13,7 @@ use crate::support::sandbox::Sandbox;
 use crate::support::world::{World, wait};
 
 /// An enrollment whose provider waits for an answer, in a process group of its own.
-fn waiting(world: &World, id: &str) -> Child {
+pub(super) fn waiting(world: &World, id: &str) -> Child {
     let child = world
         .sandbox
         .command(["profile", "enroll", id])

@@ -156,6 +156,31 @@ fn the_same_account_again_leaves_a_good_login_as_it_is() {
 }
 
 #[test]
+fn a_good_login_that_ends_within_a_week_gives_way_to_one_of_its_account() {
+    for (days, outcome) in [(5, "promoted"), (8, "unchanged")] {
+        let world = world(&["one"]);
+        enroll(&world, &["one"], "alpha\n").success();
+        let file = credential(&world, "one");
+        let bytes = std::fs::read(&file).expect("a credential");
+        let mut login: Value = serde_json::from_slice(&bytes).expect("JSON");
+        // Its access token lasts for some hours from now.
+        let soon: jiff::Timestamp = login["expires_at"]
+            .as_str()
+            .and_then(|at| at.parse().ok())
+            .expect("a time");
+        let ends = soon + jiff::SignedDuration::from_hours(24 * days);
+        login["login_expires_at"] = ends.to_string().into();
+        world.sandbox.write(&file, login.to_string());
+        let before = kept(&world, "one");
+        let enrolled = enroll(&world, &["one"], "alpha\n").success();
+        assert_eq!(enrolled["outcome"], outcome, "{days} days");
+        assert_eq!(kept(&world, "one") == before, outcome == "unchanged");
+        world.command(&["profile", "enable", "one"]);
+        assert_eq!(world.exec("task", "say hello").status, 0);
+    }
+}
+
+#[test]
 fn a_login_that_is_in_the_home_already_is_adopted_where_it_is() {
     let world = world(&["one"]);
     let home = credential(&world, "one");

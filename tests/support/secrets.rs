@@ -64,11 +64,16 @@ pub(crate) fn none_in_words(command: &Command) {
     }
 }
 
-/// The files below a directory that hold a secret, or have one in their name, and may not. `known` are files with
+/// The files in parts of a world that hold a secret, or have one in their name, and may not. `known` are files with
 /// secrets that the test itself wrote: each may stay as it is.
-pub(crate) fn below(root: &Path, known: &BTreeMap<PathBuf, Vec<u8>>) -> Vec<String> {
+pub(crate) fn below(
+    root: &Path,
+    parts: &[&str],
+    known: &BTreeMap<PathBuf, Vec<u8>>,
+) -> Vec<String> {
     let mut found = Vec::new();
-    let mut folders = vec![(root.to_owned(), Place::Open)];
+    let parts = parts.iter().map(|part| (root.join(part), Place::Open));
+    let mut folders: Vec<_> = parts.collect();
     while let Some((folder, place)) = folders.pop() {
         for entry in std::fs::read_dir(&folder).into_iter().flatten().flatten() {
             let (path, name) = (entry.path(), entry.file_name());
@@ -114,13 +119,17 @@ impl Place {
         let relative = path.strip_prefix(root).unwrap_or(path);
         let words: Vec<_> = relative.iter().filter_map(|word| word.to_str()).collect();
         let is_home = CREDENTIALS.iter().any(|file| path.join(file).exists());
-        match words[..] {
-            _ if self == Self::Provider || is_home => Self::Provider,
+        let is_provider = match words[..] {
             // A home that holds no login any more, or not yet.
-            ["share", "accounts", _, _] | ["state", "staging", _, "home"] => Self::Provider,
+            ["share", "accounts", _, _] | ["state", "staging", _, "home"]
             // What plays the server.
-            ["service"] | ["share", "scripted"] => Self::Provider,
-            _ => Self::Open,
+            | ["service"] | ["share", "scripted"] => true,
+            _ => self == Self::Provider || is_home,
+        };
+        if is_provider {
+            Self::Provider
+        } else {
+            Self::Open
         }
     }
 }
