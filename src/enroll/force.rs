@@ -189,7 +189,7 @@ pub(super) fn put(
 
 fn make(home: &Utf8Path) -> Result<bool> {
     let made = !home.exists();
-    directory::ensure(home)?;
+    directory::establish(home)?;
     Ok(made)
 }
 

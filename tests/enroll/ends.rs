@@ -11,6 +11,7 @@ use std::path::Path;
 use crate::crash::Before;
 use crate::support::change::{Change, points, read};
 use crate::support::ran::Ran;
+use crate::support::sandbox::Sandbox;
 
 const FALLS: (&str, &str) = ("AGENT_FLEET_TEST_FAULTS", "last-look-fails");
 /// A login as the provider's CLI may write it at any time.
@@ -187,5 +188,42 @@ fn what_the_provider_wrote_at_any_end_is_in_force_or_kept() {
                 assert_eq!(change.beside(), Vec::<String>::new(), "{at}");
             }
         }
+    }
+}
+
+#[test]
+fn a_first_login_is_synced_with_every_directory_that_was_made_for_it() {
+    let world = super::world(&["one"]);
+    let share = world.sandbox.path("share");
+    assert!(!share.exists());
+    let said = world.sandbox.path("tmp/synced");
+    let enroll = world.sandbox.command(["profile", "enroll", "one"]);
+    let mut strace = Sandbox::tool("strace");
+    strace.args(["-f", "-qq", "-y", "-e", "trace=fsync,fdatasync", "-o"]);
+    strace
+        .arg(&said)
+        .arg(enroll.get_program())
+        .args(enroll.get_args());
+    let variables = enroll.get_envs();
+    strace
+        .env_clear()
+        .envs(variables.filter_map(|(name, value)| Some((name, value?))));
+    let traced = Sandbox::tool("strace")
+        .args(["-o", "/dev/null", "true"])
+        .output();
+    if !traced.is_ok_and(|traced| traced.status.success()) {
+        println!("SKIPPED: nothing can be traced here (strace)");
+        return;
+    }
+    drop(Sandbox::answer(&mut strace, "alpha\n").success());
+    let synced = std::fs::read_to_string(said).expect("a trace");
+    for made in [
+        "",
+        "/accounts",
+        "/accounts/scripted",
+        "/accounts/scripted/one",
+    ] {
+        let path = format!("<{}{made}>", share.display());
+        assert!(synced.contains(&path), "no {path} in {synced}");
     }
 }
