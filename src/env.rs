@@ -285,6 +285,8 @@ pub struct Context {
     pub executable: Option<PathBuf>,
     /// Protections switched off by a test.
     pub faults: Faults,
+    /// The command that runs, without its options and arguments; what it does is written down under this name.
+    pub command: String,
 }
 
 impl Context {
@@ -297,8 +299,55 @@ impl Context {
             variables: world.variables.clone(),
             directory: world.directory.clone(),
             executable: world.executable.clone(),
+            command: command(&world.arguments),
         })
     }
+}
+
+/// Commands that consist of a noun and a verb.
+const NOUNS: [&str; 9] = [
+    "config",
+    "hook",
+    "lease",
+    "pool",
+    "profile",
+    "project",
+    "quota",
+    "session",
+    "transaction",
+];
+/// Options that are followed by a value and may stand before the command.
+const VALUED: [&str; 3] = ["--config", "--exit-codes", "--format"];
+/// The command in a command line, without its options and arguments; empty when it is none that may be named.
+fn command(arguments: &[OsString]) -> String {
+    let mut words = arguments.iter().skip(1);
+    let mut name = String::new();
+    while let Some(word) = words.next().and_then(|word| word.to_str()) {
+        if word == "--" {
+            break;
+        }
+        if word.starts_with('-') {
+            if VALUED.contains(&word) {
+                words.next();
+            }
+            continue;
+        }
+        let plain = |byte: u8| byte.is_ascii_lowercase() || byte == b'-';
+        if !word.bytes().all(plain) || word.len() > 24 {
+            break;
+        }
+        if !name.is_empty() {
+            name.push(' ');
+            name.push_str(word);
+            break;
+        }
+        let is_noun = NOUNS.contains(&word);
+        word.clone_into(&mut name);
+        if !is_noun {
+            break;
+        }
+    }
+    name
 }
 
 #[cfg(feature = "test-fakes")]
@@ -373,5 +422,23 @@ mod tests {
             "{}",
             error.message
         );
+    }
+
+    #[test]
+    fn a_command_is_named_without_its_arguments() {
+        let name = |line: &str| {
+            let words: Vec<_> = line.split(' ').map(Into::into).collect();
+            super::command(&words)
+        };
+        assert_eq!(name("agent-fleet lease choose --task t"), "lease choose");
+        assert_eq!(
+            name("agent-fleet --format json -q profile enable sk-1"),
+            "profile enable"
+        );
+        assert_eq!(name("agent-fleet exec --task t -- exec hello"), "exec");
+        assert_eq!(name("agent-fleet --config=/x status secret"), "status");
+        assert_eq!(name("agent-fleet profile --quiet status"), "profile status");
+        assert_eq!(name("agent-fleet Bearer-Token"), "");
+        assert_eq!(name("agent-fleet"), "");
     }
 }

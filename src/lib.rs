@@ -9,6 +9,7 @@
 //!
 //! | module | what it does |
 //! |---|---|
+//! | [`audit`] | what happened and who did it, for whoever has to explain a fleet afterwards |
 //! | [`choose`] | gives a task exactly one account: who could take it, who is best, and why not the others |
 //! | [`cli`] | arguments, one call into the domain, a view; the only module that knows clap |
 //! | [`clock`] | the only source of time and of waiting |
@@ -59,10 +60,12 @@
 //! | `state/starts/<profile>.json` | [`worker::gate`] |
 //! | `state/transactions/` | [`transaction`] |
 //! | `state/staging/` | [`enroll`] |
+//! | `state/audit.jsonl`, `audit.<n>.jsonl` | [`audit`] |
 //! | `state/locks/` | [`store::lock`] |
 //!
 //! [`env`]: mod@env
 
+pub mod audit;
 pub mod choose;
 pub mod cli;
 pub mod clock;

@@ -7,6 +7,7 @@
 )]
 
 mod architecture;
+mod audit;
 mod cases;
 mod cli_choose;
 mod cli_contract;

@@ -326,6 +326,68 @@ fn a_damaged_record_affects_its_profile_and_task_alone_until_it_is_settled() {
 }
 
 #[test]
+fn a_damaged_record_keeps_its_slot_whatever_of_it_is_broken() {
+    let record = |at: usize, bytes: &[u8]| (256 + at, bytes.to_vec());
+    for (broken, (at, bytes)) in [
+        ("a profile that is none", record(120, b";")),
+        ("another profile's name", record(120, b"b")),
+        ("the length of the name", record(2, &[9])),
+        ("the task", record(8, &[0; 32])),
+        ("the generation", record(56, &[0xee; 8])),
+        ("everything", record(0, &[0xff; 256])),
+    ] {
+        let world = world();
+        let held = reserve(&world.store, &now("live"), &["a"], 1).unwrap();
+        let table = world.open_table();
+        table.write_all_at(&bytes, at as u64).expect("room for it");
+        let error = reserve(&world.store, &later("new"), &["a"], 1).unwrap_err();
+        assert_eq!(error.code, code::CAPACITY, "{broken}: given away");
+        let used = world.store.occupancy().unwrap();
+        assert_eq!(used.live(&profile("a")), 1, "{broken}");
+        reserve(&world.store, &later("new"), &["c"], 1).unwrap();
+        let damaged = world.store.list().unwrap().damaged;
+        assert_eq!(damaged.len(), 1, "{broken}");
+        if broken.contains("name") || broken.contains("profile") {
+            assert_eq!(damaged[0].profile, Some(profile("a")), "{broken}");
+        }
+        held.witness.unwrap().give_up();
+        world.store.settle(0).unwrap();
+        reserve(&world.store, &later("more"), &["a"], 1).unwrap();
+    }
+}
+
+#[test]
+fn a_table_that_is_cut_right_after_a_grant_gives_no_live_slot_away() {
+    // The first record of a table; one behind the last pick; and one that no other stands before.
+    for grants in [&["a"][..], &["a", "a"], &["a", "a", "b"]] {
+        let world = world();
+        let held: Vec<_> = grants
+            .iter()
+            .enumerate()
+            .map(|(at, profile)| {
+                let task = format!("t{at}");
+                reserve(&world.store, &now(&task), &[*profile], 2).unwrap()
+            })
+            .collect();
+        let running = |at: &u64| {
+            let mut state = [0];
+            world.open_table().read_exact_at(&mut state, *at).unwrap();
+            state == [2]
+        };
+        let length = std::fs::metadata(world.table()).unwrap().len();
+        let last = (256..length).step_by(256).filter(running).last().unwrap();
+        world.open_table().set_len(last).unwrap();
+        for profile in ["a", "b"] {
+            let taken = grants.iter().filter(|it| **it == profile).count();
+            let cap = u32::try_from(taken).unwrap();
+            let error = reserve(&world.store, &later("new"), &[profile], cap).unwrap_err();
+            assert_eq!(error.code, code::CAPACITY, "{grants:?}: given away");
+        }
+        drop(held);
+    }
+}
+
+#[test]
 fn a_lost_or_broken_table_gives_no_live_slot_away_and_no_generation_twice() {
     for loss in ["removed", "header", "cut"] {
         let world = world();

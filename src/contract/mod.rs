@@ -2,6 +2,7 @@
 //!
 //! Adding a field keeps [`VERSION`]; renaming or removing one raises it.
 
+pub mod audit;
 pub mod doctor;
 pub mod document;
 pub mod enrollment;

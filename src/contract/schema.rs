@@ -4,6 +4,7 @@ use schemars::generate::{SchemaGenerator, SchemaSettings};
 use schemars::{JsonSchema, Schema};
 use serde_json::{Map, Value, json};
 
+use super::audit::AuditList;
 use super::doctor::Doctor;
 use super::document::{Contract, Version};
 use super::enrollment::{Enrolled, EnrollmentList};
@@ -35,6 +36,7 @@ fn define<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
 
 /// The answer of each command.
 const ANSWERS: &[(&str, Define)] = &[
+    ("audit", define::<AuditList>),
     ("choose", define::<Selection>),
     ("config get", define::<Setting>),
     ("config list", define::<SettingList>),

@@ -3,8 +3,10 @@
 //! A pid means something only in its pid namespace, and only through a `/proc` of that namespace. Where either
 //! is not ours, the process is not looked up at all and the witness alone decides.
 
+use std::io;
+
 use crate::error::{Error, Result};
-use crate::sys::process;
+use crate::sys::process::{self, Status};
 
 /// A process on this kernel, named so that a reused pid is another process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +48,27 @@ pub enum Sighting {
     Unreadable,
 }
 
+/// The processes that a pid is looked up among.
+pub(super) trait Processes {
+    /// Looks a pid up; `None` when there is no such process.
+    fn status(&self, pid: u32) -> io::Result<Option<Status>>;
+    /// Whether the process with this pid and unique number has ended.
+    fn has_ended(&self, pid: u32, unique: u64) -> io::Result<bool>;
+}
+
+/// Those of this machine.
+struct Kernel;
+
+impl Processes for Kernel {
+    fn status(&self, pid: u32) -> io::Result<Option<Status>> {
+        process::status(pid)
+    }
+
+    fn has_ended(&self, pid: u32, unique: u64) -> io::Result<bool> {
+        process::has_ended(pid, unique)
+    }
+}
+
 impl Here {
     /// Looks around once per command.
     pub fn look() -> Result<Self> {
@@ -59,6 +82,11 @@ impl Here {
 
     /// Looks a recorded holder up.
     pub fn sight(&self, holder: &Holder) -> Sighting {
+        self.sight_among(&Kernel, holder)
+    }
+
+    /// Looks a recorded holder up among processes.
+    pub(super) fn sight_among(&self, processes: &impl Processes, holder: &Holder) -> Sighting {
         if holder.boot != self.boot {
             return Sighting::OtherBoot;
         }
@@ -66,13 +94,13 @@ impl Here {
             return Sighting::OtherNamespace;
         }
         if holder.unique != 0 {
-            return match process::has_ended(holder.pid, holder.unique) {
+            return match processes.has_ended(holder.pid, holder.unique) {
                 Ok(true) => Sighting::Gone,
                 Ok(false) => Sighting::Alive,
                 Err(_) => Sighting::Unreadable,
             };
         }
-        match process::status(holder.pid) {
+        match processes.status(holder.pid) {
             Ok(Some(status)) if status.start == holder.start && !status.zombie => Sighting::Alive,
             Ok(_) => Sighting::Gone,
             Err(_) => Sighting::Unreadable,

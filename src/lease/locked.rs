@@ -2,46 +2,54 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::details::{self, Details};
+use super::damage::Damage;
+use super::details::Details;
+use super::leases::{Leases, boot_text};
+use super::machine::Machine;
 use super::record::{FREE, Record, Slot, Stage, Takes, encode_pick};
-use super::table::{Files, Table};
-use super::table_store::{TableStore, boot_text};
+use super::table::Table;
 use super::transition::Standing;
 use super::{Ended, Occupancy, Reclaimed};
 use crate::clock::BootTime;
 use crate::contract::lease::{Lease, Verdict};
 use crate::error::Result;
 use crate::id::{ProfileId, TaskKey};
-use crate::store::lock::Guard;
+use crate::store::lock::Mode;
 
 /// Grants between two sweeps of the files that killed commands left behind.
 const SWEEP_INTERVAL: u32 = 1024;
 
 /// The table under the lock.
 #[derive(Debug)]
-pub(super) struct Locked<'a> {
-    pub(super) store: &'a TableStore,
-    pub(super) table: Table,
+pub(super) struct Locked<'a, M: Machine> {
+    pub(super) store: &'a Leases<M>,
+    pub(super) machine: &'a M,
+    pub(super) table: Table<'a, M>,
     pub(super) now: BootTime,
     /// True in the last of the attempts, when a held witness counts as confirmed.
     pub(super) confirmed: bool,
     /// True once a holder was seen gone whose witness is still held, unconfirmed.
     pub(super) unsure: bool,
+    /// Whose slots its damaged records keep.
+    pub(super) damage: Damage,
     /// Verdicts of this call by record number.
     pub(super) verdicts: BTreeMap<usize, Verdict>,
     /// Released when everything above has been dropped.
-    _guard: Guard,
+    _guard: M::Guard,
 }
 
-impl<'a> Locked<'a> {
-    /// Opens the table under a lock that the caller took.
-    pub(super) fn open(store: &'a TableStore, guard: Guard, confirmed: bool) -> Result<Self> {
-        let probe = |task: TaskKey| store.probe(task);
-        let (table, over) = Table::open(&store.directory, store.here.boot, &probe)?;
+impl<'a, M: Machine> Locked<'a, M> {
+    /// Takes the lock and opens the table.
+    pub(super) fn open(store: &'a Leases<M>, confirmed: bool) -> Result<Self> {
+        let machine = &store.machine;
+        let guard = machine.lock(Mode::Exclusive)?;
+        let (table, over) = Table::open(machine)?;
         let locked = Self {
             store,
+            machine,
+            damage: Damage::look(machine, &table.slots),
             table,
-            now: store.clock.boot(),
+            now: machine.since_boot(),
             confirmed,
             unsure: false,
             verdicts: BTreeMap::new(),
@@ -111,22 +119,18 @@ impl<'a> Locked<'a> {
 
     /// How profiles are used, counting everything that was not verified as dead.
     pub(super) fn occupancy(&self) -> Occupancy {
-        occupancy(&self.table.slots, |_| true)
+        occupancy(&self.table.slots, &self.damage, |_| true)
     }
 
     /// How one profile is used, by the same count.
     pub(super) fn use_of(&self, profile: &ProfileId) -> (u32, bool) {
-        let (mut live, mut probed) = (0, false);
+        let (mut live, mut probed) = (self.damage.slots(profile), false);
         for slot in &self.table.slots {
             match slot {
                 Slot::Lease(record) if record.profile == *profile && !record.is_evicted() => {
                     live += 1;
                     probed |= record.is_probe();
                 }
-                Slot::Damaged {
-                    profile: Some(name),
-                    ..
-                } if *name == *profile => live += 1,
                 Slot::Lease(_) | Slot::Free | Slot::Pick { .. } | Slot::Damaged { .. } => {}
             }
         }
@@ -137,8 +141,8 @@ impl<'a> Locked<'a> {
     pub(super) fn remove(&mut self, at: usize, record: &Record) -> Result<()> {
         self.table.write(at, &FREE)?;
         self.verdicts.remove(&at);
-        details::remove(&self.store.directory, record.task, record.generation);
-        self.store.unlink_witness(record.task)
+        self.machine.remove_details(record.task, record.generation);
+        self.machine.unlink_witness(record.task)
     }
 
     /// Writes a profile's last pick.
@@ -168,15 +172,15 @@ impl<'a> Locked<'a> {
                 Slot::Free | Slot::Pick { .. } => None,
             })
             .collect();
-        if let Ok(files) = Files::list(&self.store.directory) {
+        if let Ok(files) = self.machine.files() {
             // A held witness without a record stays: a person settled its record.
-            drop(files.sweep(&self.store.directory, &kept, &|task| self.store.probe(task)));
+            drop(files.sweep(self.machine, &kept));
         }
     }
 
     /// The lease of a record for the caller.
     pub(super) fn lease(&self, record: &Record, verdict: Verdict) -> Lease {
-        let details = details::load(&self.store.directory, record.task, record.generation);
+        let details = self.machine.details(record.task, record.generation);
         self.store.lease(record, details, verdict)
     }
 }
@@ -187,7 +191,11 @@ pub(super) fn settle_command(record: usize) -> String {
 }
 
 /// How profiles are used, counting the records that `counts` admits.
-pub(super) fn occupancy(slots: &[Slot], counts: impl Fn(usize) -> bool) -> Occupancy {
+pub(super) fn occupancy(
+    slots: &[Slot],
+    damage: &Damage,
+    counts: impl Fn(usize) -> bool,
+) -> Occupancy {
     #[derive(Default)]
     struct Use {
         live: u32,
@@ -204,16 +212,17 @@ pub(super) fn occupancy(slots: &[Slot], counts: impl Fn(usize) -> bool) -> Occup
                 let entry = uses.entry(profile.as_str()).or_default();
                 entry.last_pick = entry.last_pick.max(*generation);
             }
-            Slot::Damaged {
-                profile: Some(profile),
-                ..
-            } => uses.entry(profile.as_str()).or_default().live += 1,
+            Slot::Damaged { .. } => {
+                for profile in damage.of(at) {
+                    uses.entry(profile.as_str()).or_default().live += 1;
+                }
+            }
             Slot::Lease(record) if counts(at) && !record.is_evicted() => {
                 let entry = uses.entry(record.profile.as_str()).or_default();
                 entry.live += 1;
                 entry.probed |= record.is_probe();
             }
-            Slot::Lease(_) | Slot::Free | Slot::Damaged { profile: None, .. } => {}
+            Slot::Lease(_) | Slot::Free => {}
         }
     }
     let mut occupancy = Occupancy::default();

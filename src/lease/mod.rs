@@ -18,9 +18,13 @@
 //! `state/leases/table` (records), `state/leases/epoch` (durable), `<task-key>.<generation>.json` and
 //! `.bound.json` (what people want to know of a lease), `<task-key>.live` (the witness, always empty).
 
+mod damage;
 mod details;
 pub mod holder;
+mod leases;
+mod leftover;
 mod locked;
+mod machine;
 mod name;
 mod reclaim;
 mod record;

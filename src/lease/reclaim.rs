@@ -7,12 +7,12 @@
 
 use std::collections::BTreeSet;
 
-use super::details;
 use super::holder::{Holder, Sighting};
+use super::leases::Leases;
 use super::locked::Locked;
+use super::machine::Machine;
 use super::record::{Record, Slot, Stage, Takes};
 use super::table::{self, Read};
-use super::table_store::TableStore;
 use super::transition::{Facts, verdict};
 use super::witness::Probe;
 use crate::contract::lease::Verdict;
@@ -22,7 +22,7 @@ use crate::id::{ProfileId, TaskKey};
 /// Leases that a call verifies beyond those it needs.
 const WINDOW: usize = 64;
 
-impl Locked<'_> {
+impl<M: Machine> Locked<'_, M> {
     /// The verdict on a record; one that is [`Verdict::Dead`] stays until it is reclaimed.
     pub(super) fn verify(&mut self, at: usize) -> Verdict {
         if let Some(known) = self.verdicts.get(&at) {
@@ -36,10 +36,10 @@ impl Locked<'_> {
             Stage::Reserved { expires } if expires <= self.now.0 => Verdict::Dead,
             Stage::Reserved { .. } => Verdict::Reserved,
             Stage::Running { takes, .. } => {
-                let sighting = match (takes, holder(record, self.store.here.boot)) {
+                let sighting = match (takes, holder(record, self.machine.boot())) {
                     // Released by force: its pid no longer counts, only what still holds its witness.
                     (Takes::Nothing, _) | (_, None) => Sighting::OtherNamespace,
-                    (Takes::Slot | Takes::Profile, Some(holder)) => self.store.here.sight(&holder),
+                    (Takes::Slot | Takes::Profile, Some(holder)) => self.machine.sight(&holder),
                 };
                 self.judge(task, sighting)
             }
@@ -52,7 +52,7 @@ impl Locked<'_> {
         let witness = match sighting {
             Sighting::Alive | Sighting::OtherBoot => Probe::Free,
             Sighting::Gone | Sighting::OtherNamespace | Sighting::Unreadable => {
-                self.store.probe(task)
+                self.machine.probe(task)
             }
         };
         if witness == Probe::Held && !self.confirmed {
@@ -68,7 +68,7 @@ impl Locked<'_> {
     /// True when some process holds the task's witness.
     pub(super) fn held_now(&mut self, task: TaskKey) -> bool {
         // Whether an unreadable one is held shows when it is taken, with the reason why it cannot be read.
-        let held = self.store.probe(task) == Probe::Held;
+        let held = self.machine.probe(task) == Probe::Held;
         if held && !self.confirmed {
             self.unsure = true;
         }
@@ -83,10 +83,10 @@ impl Locked<'_> {
         let Some(Slot::Lease(record)) = self.table.slots.get(at).copied() else {
             return Ok(false);
         };
-        let details = details::load(&self.store.directory, record.task, record.generation);
+        let details = self.machine.details(record.task, record.generation);
         self.remove(at, &record)?;
         if !record.is_evicted() {
-            self.note(&record, details, self.store.here.boot);
+            self.note(&record, details, self.machine.boot());
         }
         Ok(true)
     }
@@ -134,11 +134,11 @@ pub(super) struct Ahead {
     hand: u32,
 }
 
-impl TableStore {
+impl<M: Machine> Leases<M> {
     /// Looks the processes of the next window up without the lock: 64 look-ups cost more than all that
     /// happens under it. A table that cannot be read now is dealt with under the lock.
     pub(super) fn look_ahead(&self) -> Ahead {
-        let Ok(Read::Usable(header, slots)) = table::read(&self.directory, self.here.boot) else {
+        let Ok(Read::Usable(header, slots)) = table::read(&self.machine) else {
             return Ahead::default();
         };
         let mut ahead = Ahead::default();
@@ -156,7 +156,8 @@ impl TableStore {
                 continue;
             };
             looked += 1;
-            let sighting = holder(record, self.here.boot).map(|holder| self.here.sight(&holder));
+            let sighting =
+                holder(record, self.machine.boot()).map(|holder| self.machine.sight(&holder));
             if record.is_evicted() || sighting != Some(Sighting::Alive) {
                 ahead.suspects.insert(record.generation);
             }

@@ -1,18 +1,18 @@
 //! Ending leases, under the lock.
 
 use super::Force;
-use super::details;
+use super::leases::Attempt;
 use super::locked::{Locked, settle_command};
+use super::machine::Machine;
 use super::record::{FREE, Slot, Stage, Takes};
 use super::refusal;
-use super::table_store::Attempt;
 use super::transition::{Decision, Event, Standing, decide};
 use super::witness::{Probe, Witness};
 use crate::contract::lease::{DamagedLease, Lease, Verdict};
 use crate::error::{Error, Result, code};
 use crate::id::Task;
 
-impl Locked<'_> {
+impl<M: Machine> Locked<'_, M> {
     /// [`super::LeaseStore::release`].
     pub(super) fn release(&mut self, task: &Task, force: Force) -> Result<Attempt<Lease>> {
         let standing = self.standing(task.key());
@@ -46,12 +46,12 @@ impl Locked<'_> {
             | Decision::Conflict
             | Decision::Owned => return Err(refusal::no_lease(task)),
         }
-        let known = details::load(&self.store.directory, record.task, record.generation);
+        let known = self.machine.details(record.task, record.generation);
         let lease = self.store.lease(&record, known.clone(), verdict);
         if standing == Standing::Running(Verdict::Dead) {
-            self.note(&record, known, self.store.here.boot);
+            self.note(&record, known, self.machine.boot());
         }
-        let held = self.store.probe(record.task) != Probe::Free;
+        let held = self.machine.probe(record.task) != Probe::Free;
         match &mut record.stage {
             // The process lives on: its slot is free, its task is not.
             Stage::Running { takes, .. } if held => {
@@ -66,7 +66,7 @@ impl Locked<'_> {
     /// [`super::LeaseStore::abandon`].
     pub(super) fn abandon(&mut self, lease: &Lease, witness: Option<Witness>) -> Result<()> {
         if let Some(witness) = witness {
-            witness.give_up();
+            self.machine.give_up(witness);
         }
         let found = self
             .table
@@ -93,7 +93,10 @@ impl Locked<'_> {
                 Ok(damaged)
             }
             Some(Slot::Free | Slot::Lease(_) | Slot::Pick { .. }) | None => {
-                let message = format!("record {record} of `{}` is not damaged", self.table.path());
+                let message = format!(
+                    "record {record} of `{}` is not damaged",
+                    self.machine.table_path()
+                );
                 Err(Error::new(code::NOT_FOUND, message).hint("agent-fleet lease list"))
             }
         }
@@ -104,11 +107,11 @@ impl Locked<'_> {
         let record = self.damage_of(task.key()).unwrap_or_default();
         let message = format!(
             "record {record} of `{}`, which seems to be the lease of task {task}, is damaged",
-            self.table.path()
+            self.machine.table_path()
         );
         Error::new(code::RECORD_DAMAGED, message)
             .hint(settle_command(record))
-            .detail("path", self.table.path().as_str())
+            .detail("path", self.machine.table_path().as_str())
             .detail("record", record)
     }
 }

@@ -6,12 +6,13 @@ use camino::Utf8Path;
 
 use super::details::{self, Details};
 use super::holder::Holder;
+use super::leases::{Attempt, running};
 use super::locked::Locked;
+use super::machine::{Bound, Machine};
 use super::name::Name;
 use super::reclaim::Ahead;
 use super::record::{Record, Slot, Stage, Takes};
 use super::refusal::{self, Difference};
-use super::table_store::{Attempt, running};
 use super::transition::{Decision, Event, Standing, Terms, decide};
 use super::witness::Witness;
 use super::{Choice, Granted, Hold, Pick, Request};
@@ -32,7 +33,7 @@ struct New<'a> {
     active_before: u32,
 }
 
-impl Locked<'_> {
+impl<M: Machine> Locked<'_, M> {
     /// [`super::LeaseStore::reserve`].
     pub(super) fn reserve(
         &mut self,
@@ -107,8 +108,7 @@ impl Locked<'_> {
         if record.terms == of(request.pool.as_ref()) || record.terms == of(None) {
             return found;
         }
-        let Some(known) = details::load(&self.store.directory, record.task, record.generation)
-        else {
+        let Some(known) = self.machine.details(record.task, record.generation) else {
             differ(
                 "workspace or pool",
                 "lost".to_owned(),
@@ -144,14 +144,17 @@ impl Locked<'_> {
         let Hold::Now(holder) = request.hold else {
             return Err(Error::internal("a lease was bound without a holder"));
         };
-        let Some(witness) = self.store.take_witness(record.task)? else {
+        let Some(witness) = self.machine.take_witness(record.task)? else {
             return Err(refusal::owned(&request.task, None, Standing::Evicted));
         };
         if !request.labels.is_empty() {
-            let directory = &self.store.directory;
-            details::save_labels(directory, record.task, record.generation, &request.labels)?;
+            self.machine.save_labels(&Bound {
+                task: record.task,
+                generation: record.generation,
+                labels: &request.labels,
+            })?;
         }
-        record.stage = running(holder, Takes::Slot, self.store.clock.now());
+        record.stage = running(holder, Takes::Slot, self.machine.now());
         self.table.write(at, &record.encode())?;
         Ok(self.returned(&record, Verdict::Alive, Some(witness)))
     }
@@ -259,7 +262,7 @@ impl Locked<'_> {
     /// Writes a new lease: header, details, witness, record. Killed between any two of them, nothing is
     /// leased and what is left is swept.
     fn write(&mut self, new: &New<'_>) -> Result<Granted> {
-        let now = self.store.clock.now();
+        let now = self.machine.now();
         let generation = self.table.next_generation()?;
         let record = Record {
             stage: match new.hold {
@@ -302,7 +305,7 @@ impl Locked<'_> {
                 })
             }
             Err(error) => {
-                details::remove(&self.store.directory, record.task, generation);
+                self.machine.remove_details(record.task, generation);
                 Err(error)
             }
         }
@@ -314,10 +317,10 @@ impl Locked<'_> {
         record: &Record,
         details: &Details,
     ) -> Result<Option<Witness>> {
-        details::save(&self.store.directory, record.generation, details)?;
+        self.machine.save_details(record.generation, details)?;
         let witness = match new.hold {
             Hold::Later(_) => None,
-            Hold::Now(_) => match self.store.take_witness(record.task)? {
+            Hold::Now(_) => match self.machine.take_witness(record.task)? {
                 Some(witness) => Some(witness),
                 None => return Err(refusal::owned(new.task, None, Standing::Evicted)),
             },
@@ -351,7 +354,7 @@ impl Locked<'_> {
                 self.lease(&record, verdict)
             })
             .collect();
-        refusal::with_holders(error, &holders, self.store.clock.now())
+        refusal::with_holders(error, &holders, self.machine.now())
     }
 }
 

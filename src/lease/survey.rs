@@ -7,13 +7,14 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::details;
+use super::damage::Damage;
 use super::holder::Sighting;
+use super::leases::Leases;
 use super::locked::{occupancy, settle_command};
+use super::machine::Machine;
 use super::reclaim::holder;
 use super::record::{Record, Slot, Stage};
 use super::table::{self, Read, Table};
-use super::table_store::TableStore;
 use super::transition::{Facts, verdict};
 use super::witness::Probe;
 use super::{Grant, Listing, Occupancy};
@@ -35,28 +36,25 @@ struct Survey {
     verdicts: BTreeMap<usize, Verdict>,
 }
 
-impl TableStore {
+impl<M: Machine> Leases<M> {
     fn slots(&self) -> Result<Vec<Slot>> {
         let is_damaged = |slot: &Slot| matches!(slot, Slot::Damaged { .. });
-        let mut read = table::read(&self.directory, self.here.boot)?;
+        let mut read = table::read(&self.machine)?;
         for _ in 1..READS {
             match &read {
                 Read::Usable(_, slots) if !slots.iter().any(is_damaged) => break,
                 Read::Over(_) => break,
                 Read::Usable(..) | Read::Damaged => {}
             }
-            self.clock.pause(READ_PAUSE);
-            read = table::read(&self.directory, self.here.boot)?;
+            self.machine.pause(READ_PAUSE);
+            read = table::read(&self.machine)?;
         }
         match read {
             Read::Usable(_, slots) => Ok(slots),
             Read::Over(_) => Ok(Vec::new()),
             Read::Damaged => {
-                let _guard = self.lock(Mode::Exclusive)?;
-                let probe = |task: TaskKey| self.probe(task);
-                Ok(Table::open(&self.directory, self.here.boot, &probe)?
-                    .0
-                    .slots)
+                let _guard = self.machine.lock(Mode::Exclusive)?;
+                Ok(Table::open(&self.machine)?.0.slots)
             }
         }
     }
@@ -74,9 +72,9 @@ impl TableStore {
                 break;
             }
             if probe > 1 {
-                self.clock.pause(PROBE_PAUSE);
+                self.machine.pause(PROBE_PAUSE);
             }
-            let guard = self.lock(Mode::Shared)?;
+            let guard = self.machine.lock(Mode::Shared)?;
             let slots = self.slots_under_lock()?;
             survey = self.judge(slots, &wanted, &mut sightings, Some(probe == PROBES));
             drop(guard);
@@ -85,7 +83,7 @@ impl TableStore {
     }
 
     fn slots_under_lock(&self) -> Result<Vec<Slot>> {
-        Ok(match table::read(&self.directory, self.here.boot)? {
+        Ok(match table::read(&self.machine)? {
             Read::Usable(_, slots) => slots,
             Read::Over(_) | Read::Damaged => Vec::new(),
         })
@@ -100,7 +98,7 @@ impl TableStore {
         sightings: &mut BTreeMap<u64, Sighting>,
         confirmed: Option<bool>,
     ) -> Survey {
-        let now = self.clock.boot().0;
+        let now = self.machine.since_boot().0;
         let mut verdicts = BTreeMap::new();
         for (at, slot) in slots.iter().enumerate() {
             let Slot::Lease(record) = slot else { continue };
@@ -113,12 +111,14 @@ impl TableStore {
                 Stage::Running { .. } => {
                     // A process that is gone stays gone, and one that was alive a moment ago may be told so.
                     let sighting = *sightings.entry(record.generation).or_insert_with(|| {
-                        holder(record, self.here.boot)
-                            .map_or(Sighting::OtherNamespace, |holder| self.here.sight(&holder))
+                        holder(record, self.machine.boot())
+                            .map_or(Sighting::OtherNamespace, |holder| {
+                                self.machine.sight(&holder)
+                            })
                     });
                     let witness = match (sighting, confirmed) {
                         (Sighting::Alive | Sighting::OtherBoot, _) => Probe::Free,
-                        (_, Some(_)) => self.probe(record.task),
+                        (_, Some(_)) => self.machine.probe(record.task),
                         (_, None) => Probe::Unreadable,
                     };
                     verdict(Facts {
@@ -139,7 +139,7 @@ impl TableStore {
             .iter()
             .filter_map(|(at, verdict)| match survey.slots.get(*at) {
                 Some(Slot::Lease(record)) => {
-                    let details = details::load(&self.directory, record.task, record.generation);
+                    let details = self.machine.details(record.task, record.generation);
                     Some(self.lease(record, details, *verdict))
                 }
                 Some(Slot::Free | Slot::Pick { .. } | Slot::Damaged { .. }) | None => None,
@@ -172,7 +172,8 @@ impl TableStore {
 
     pub(super) fn verified_occupancy(&self) -> Result<Occupancy> {
         let survey = self.survey(|_| true)?;
-        Ok(occupancy(&survey.slots, |at| {
+        let damage = Damage::look(&self.machine, &survey.slots);
+        Ok(occupancy(&survey.slots, &damage, |at| {
             survey.verdicts.get(&at) != Some(&Verdict::Dead)
         }))
     }
@@ -181,7 +182,7 @@ impl TableStore {
         let slots = self.slots()?;
         Ok(slots.into_iter().find_map(|slot| match slot {
             Slot::Lease(record) if record.task == task && !record.is_evicted() => Some(Grant {
-                holder: holder(&record, self.here.boot),
+                holder: holder(&record, self.machine.boot()),
                 profile: record.profile.id(),
                 provider: record.provider,
                 generation: record.generation,
@@ -192,22 +193,23 @@ impl TableStore {
 
     /// A damaged record as callers see it.
     pub(super) fn damaged_lease(&self, at: usize, slot: &Slot) -> DamagedLease {
-        let (profile, task) = match slot {
+        let (name, details) = match slot {
             Slot::Damaged {
                 profile,
                 task,
                 generation,
-            } => (
-                profile.map(|name| name.id()),
-                details::load(&self.directory, *task, *generation),
-            ),
+            } => (*profile, self.machine.details(*task, *generation)),
             Slot::Free | Slot::Lease(_) | Slot::Pick { .. } => (None, None),
+        };
+        let (profile, task) = match details {
+            Some(details) => (Some(details.profile), Some(details.task.into())),
+            None => (name.map(|name| name.id()), None),
         };
         DamagedLease {
             record: u32::try_from(at).unwrap_or(u32::MAX),
             profile,
-            task: task.map(|details| details.task.into()),
-            path: table::path(&self.directory),
+            task,
+            path: self.machine.table_path(),
             settle: settle_command(at),
         }
     }

@@ -20,7 +20,7 @@ use crate::store::lock::{self, Mode};
 use crate::sys::descriptor;
 
 /// Extension of witness files.
-pub(super) const EXTENSION: &str = "live";
+const EXTENSION: &str = "live";
 
 /// A held witness. Dropping it closes this descriptor and unlocks nothing that a child inherited.
 #[derive(Debug)]
@@ -45,6 +45,11 @@ pub(super) fn path(directory: &Utf8Path, task: TaskKey) -> Utf8PathBuf {
     directory.join(format!("{}.{EXTENSION}", task.hex()))
 }
 
+/// The task whose witness file has this name.
+pub(super) fn parse_name(name: &str) -> Option<TaskKey> {
+    TaskKey::parse(name.strip_suffix(EXTENSION)?.strip_suffix('.')?)
+}
+
 impl Witness {
     /// Takes a task's witness; `None` when another process holds it. Only under the `leases` lock.
     pub(super) fn take(directory: &Utf8Path, task: TaskKey) -> Result<Option<Self>> {
@@ -56,7 +61,7 @@ impl Witness {
         Ok(taken.then_some(Self { file: Some(file) }))
     }
 
-    /// A witness of nothing, for tests that show what the witness is for.
+    /// A witness of nothing, for tests.
     pub(super) fn pretend() -> Self {
         Self { file: None }
     }

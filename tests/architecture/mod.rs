@@ -28,7 +28,7 @@ const LAYERS: &[(&str, &str, &[&str])] = &[
         "facts",
         "what is known, and where it is kept",
         &[
-            "contract", "identity", "provider", "quota", "registry", "snapshot",
+            "audit", "contract", "identity", "provider", "quota", "registry", "snapshot",
         ],
     ),
     (
