@@ -190,7 +190,7 @@ pub(super) fn put(
 
 fn make(home: &Utf8Path) -> Result<bool> {
     let made = !home.exists();
-    directory::ensure(home)?;
+    directory::establish(home)?;
     Ok(made)
 }
 
@@ -205,7 +205,9 @@ fn promote_in(work: &Work<'_>, guard: &Guard, look: &Look) -> Result<Option<Utf8
     let target = home.join(file);
     let promotion = begin(context, (profile.provider, &profile.id), &target, new)?;
     let mut stands = || match credential::look(profile.provider, home, None, context.clock) {
-        Seen::Read(found) => found.login.digest == look.login.digest,
+        Seen::Read(found) => {
+            found.login.digest == look.login.digest && !context.faults.last_look_fails
+        }
         Seen::Missing | Seen::Linked | Seen::Unreadable | Seen::Unparsable | Seen::Unchanged => {
             false
         }
