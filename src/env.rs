@@ -46,7 +46,8 @@ pub const IN_STATUSLINE: &str = "AGENT_FLEET_IN_STATUSLINE";
 pub const LABEL_PREFIX: &str = "AGENT_FLEET_LABEL_";
 /// Tests only: moves the clock (see `clock`).
 pub const TEST_NOW: &str = "AGENT_FLEET_TEST_NOW";
-/// Tests only: comma-separated protections to switch off, so that a test can show that they matter.
+/// Tests only: comma-separated protections to switch off, so that a test can show that they matter, and failures to
+/// bring about that no test could time.
 pub const TEST_FAULTS: &str = "AGENT_FLEET_TEST_FAULTS";
 
 /// Tests only: milliseconds between the two proofs of a new login.
@@ -253,11 +254,8 @@ fn absolute(name: &str, path: &Path) -> Result<Utf8PathBuf> {
         .map_or_else(|| text.into(), Utf8PathBuf::from))
 }
 
-/// Protections that a test may switch off; all on in a shipped build.
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "each protection is off or on by itself"
-)]
+/// Protections that a test may switch off, and failures that it may bring about; none in a shipped build.
+#[expect(clippy::struct_excessive_bools, reason = "each is off or on by itself")]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Faults {
     /// The `leases` lock is not taken.
@@ -268,6 +266,8 @@ pub struct Faults {
     pub no_start_gate: bool,
     /// Nobody sees who waits.
     pub no_queue: bool,
+    /// The last look at a new login, before there is no way back, does not find it.
+    pub last_look_fails: bool,
 }
 
 /// What every operation needs from the world.
@@ -370,6 +370,7 @@ fn faults(variables: &Variables) -> Faults {
         no_witness: has("no-witness"),
         no_start_gate: has("no-start-gate"),
         no_queue: has("no-queue"),
+        last_look_fails: has("last-look-fails"),
     }
 }
 #[cfg(not(feature = "test-fakes"))]

@@ -37,6 +37,7 @@ mod version;
 mod watch;
 mod which;
 
+use std::collections::BTreeSet;
 use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -263,6 +264,18 @@ impl App {
     pub(crate) fn fence(&self, kind: ProviderKind) -> Result<()> {
         for recovered in pending::fence(&self.context, kind)? {
             self.note(&format!("note: {}", recovered.told()));
+        }
+        Ok(())
+    }
+
+    /// Takes back what was cut short with these providers, so that the logins in force are told of. What cannot be
+    /// taken back is said, and does not keep the rest from being told.
+    pub(crate) fn recover(&self, kinds: &BTreeSet<ProviderKind>) -> Result<()> {
+        for kind in pending::fenced(&self.context)?.intersection(kinds) {
+            if let Err(error) = self.fence(*kind) {
+                let next = error.hint.as_deref().unwrap_or("agent-fleet doctor");
+                self.note(&format!("note: {}; next: {next}", error.message));
+            }
         }
         Ok(())
     }

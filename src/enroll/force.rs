@@ -205,7 +205,7 @@ pub(super) fn put(
 
 fn make(folder: &Utf8Path) -> Result<bool> {
     let made = !folder.exists();
-    directory::ensure(folder)?;
+    directory::establish(folder)?;
     Ok(made)
 }
 
@@ -224,7 +224,7 @@ fn promote_in(
     let text = new.text.expose().as_bytes();
     let promotion = begin(context, (profile.provider, &profile.id), target, text)?;
     let mut stands = || match credential::of(context, profile, None) {
-        Seen::Read(found) => found.login.digest == new.digest,
+        Seen::Read(found) => found.login.digest == new.digest && !context.faults.last_look_fails,
         Seen::Missing | Seen::Linked | Seen::Unreadable | Seen::Unparsable | Seen::Unchanged => {
             false
         }

@@ -40,7 +40,7 @@ pub fn init(context: &Context, counts: &Counts) -> Result<Initialised> {
     }
     let binaries = binaries(context, counts)?;
     if let Some(parent) = target.parent() {
-        directory::ensure(parent)?;
+        directory::establish(parent)?;
     }
     let id = install::ensure(context)?;
     let text = text(context, counts, &binaries, &id)?;

@@ -236,7 +236,7 @@ pub fn update<T>(
         return Err(damage.clone().into());
     }
     if !changed.is_empty() {
-        directory::ensure(durable::folder(context))?;
+        directory::establish(durable::folder(context))?;
     }
     for (name, durable) in &changed {
         durable::write(context, provider, name, durable)?;

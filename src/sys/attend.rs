@@ -54,6 +54,8 @@ pub fn attend(program: &Program, interrupts: &Interrupts, clock: Clock) -> io::R
     reason = "this is where a person's programs start"
 )]
 fn start(program: &Program) -> io::Result<Child> {
+    #[cfg(feature = "test-fakes")]
+    super::started::note(&program.path, &program.arguments);
     let mut command = Command::new(&program.path);
     command
         .args(&program.arguments)

@@ -1,17 +1,19 @@
 //! What is refused, and that each refusal leaves the login in the home as it was and nothing else behind.
 
+use std::io::Write as _;
 use std::process::Stdio;
 
-use super::{credential, enroll, kept, left, world};
+use super::interrupted::waiting;
+use super::{GONE, credential, enroll, homes, kept, left, world};
 use crate::support::ran::Ran;
 use crate::support::world::{Account, World, wait};
 
 /// Runs an enrollment that must be refused, and checks that it changed nothing.
 #[track_caller]
 fn untouched(world: &World, arguments: &[&str], answer: &str, code: &str) -> serde_json::Value {
-    let before = kept(world, "one");
+    let before = (kept(world, "one"), homes(world));
     let refused = enroll(world, arguments, answer).refused(code);
-    assert_eq!(kept(world, "one"), before, "the login changed");
+    assert_eq!((kept(world, "one"), homes(world)), before);
     assert_eq!(left(world), [""; 0]);
     refused
 }
@@ -153,4 +155,41 @@ fn a_profile_whose_account_is_somebody_elses_gets_another_one_by_the_command_tha
         world.command(&["profile", "verify", id]);
         world.command(&["profile", "enable", id]);
     }
+}
+
+#[test]
+fn what_begins_during_a_login_refuses_it_at_its_end() {
+    let world = world(&["one", "two"]);
+    for (id, account) in [("one", "alpha\n"), ("two", "beta\n")] {
+        enroll(&world, &[id], account).success();
+    }
+    world.command(&["profile", "enable", "two"]);
+    // The server does not take it any more, so that a new one would take its place.
+    world.sandbox.write(credential(&world, "one"), GONE);
+    let before = (kept(&world, "one"), homes(&world));
+    let answered = |during: &dyn Fn()| {
+        let mut child = waiting(&world, "one");
+        during();
+        let mut stdin = child.stdin.take().expect("a pipe");
+        stdin.write_all(b"alpha\n").expect("it reads");
+        drop(stdin);
+        Ran::ended(&child.wait_with_output().expect("the program ends"))
+    };
+    let path = world.sandbox.path("state/locks/provider-scripted.lock");
+    let lock = std::fs::File::open(path).expect("a lock");
+    let maintain = || {
+        rustix::fs::flock(&lock, rustix::fs::FlockOperation::LockExclusive).expect("a free lock");
+    };
+    drop(answered(&maintain).refused("maintenance_busy"));
+    drop(lock);
+    assert_eq!((kept(&world, "one"), homes(&world)), before);
+    let worker = std::cell::RefCell::new(None);
+    let work = || drop(worker.replace(Some(world.start("task", "hold end"))));
+    drop(answered(&work).refused("lease_active"));
+    assert_eq!((kept(&world, "one"), homes(&world)), before);
+    assert_eq!(left(&world), [""; 0]);
+    world.sandbox.write("project/end", "");
+    assert_eq!(worker.take().expect("a worker").wait(), 0);
+    let enrolled = enroll(&world, &["one"], "alpha\n").success();
+    assert_eq!(enrolled["outcome"], "promoted");
 }

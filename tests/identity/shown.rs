@@ -206,6 +206,7 @@ fn a_credential_that_another_place_shares_is_named_and_nothing_is_started_on_it(
         },
     ] {
         share(&own, &second).expect("another name");
+        world.sandbox.knows(&second);
         let refused = world
             .sandbox
             .run(["profile", "verify", "one"])

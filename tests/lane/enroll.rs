@@ -40,6 +40,10 @@ pub(crate) fn person(world: &World, account: u32) {
 
 /// `profile enroll` with the person's browser, which answers at once as this account.
 pub(crate) fn with_browser(world: &World, id: &str, account: u32) -> Ran {
+    in_browser(world, &["profile", "enroll", id], account)
+}
+
+fn in_browser(world: &World, line: &[&str], account: u32) -> Ran {
     let script = world.lab.path("browser");
     World::write(
         &script,
@@ -52,11 +56,7 @@ pub(crate) fn with_browser(world: &World, id: &str, account: u32) -> Ran {
     );
     let executable = std::fs::Permissions::from_mode(0o755);
     std::fs::set_permissions(&script, executable).expect("a file of ours");
-    Ran::of(
-        world
-            .command(["profile", "enroll", id])
-            .env("BROWSER", script),
-    )
+    Ran::of(world.command(line).env("BROWSER", script))
 }
 
 /// `profile enroll` of a Claude profile over ssh: no browser; the person pastes the code of this account.
@@ -153,6 +153,15 @@ fn works(world: &World, cli: Cli, id: &str, account: u32, enrolled: &Value) {
     assert_eq!(profile, id);
     assert_eq!(world.only(cli, account, since).len(), 1);
     nothing_left(world);
+}
+
+#[test]
+fn codex_logs_in_by_a_browser_and_works_at_once() {
+    let world = world();
+    add(&world, Cli::Codex, "codex-7");
+    let line = ["profile", "enroll", "codex-7", "--browser"];
+    let enrolled = in_browser(&world, &line, 7).success();
+    works(&world, Cli::Codex, "codex-7", 7, &enrolled);
 }
 
 #[test]

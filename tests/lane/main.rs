@@ -27,6 +27,8 @@ mod provisioning;
 mod ran;
 mod readers;
 mod renewal;
+#[path = "../support/secrets.rs"]
+mod secrets;
 mod sessions;
 mod telling;
 mod terminal;
