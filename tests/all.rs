@@ -32,6 +32,7 @@ mod hooks;
 mod http_client;
 mod identity;
 mod launch;
+mod lease_elsewhere;
 mod lease_late;
 mod lease_process;
 mod lease_store;
