@@ -46,7 +46,8 @@ pub const IN_STATUSLINE: &str = "AGENT_FLEET_IN_STATUSLINE";
 pub const LABEL_PREFIX: &str = "AGENT_FLEET_LABEL_";
 /// Tests only: moves the clock (see `clock`).
 pub const TEST_NOW: &str = "AGENT_FLEET_TEST_NOW";
-/// Tests only: comma-separated protections to switch off, so that a test can show that they matter.
+/// Tests only: comma-separated protections to switch off, so that a test can show that they matter, and failures to
+/// bring about that no test could time.
 pub const TEST_FAULTS: &str = "AGENT_FLEET_TEST_FAULTS";
 
 /// Tests only: milliseconds between the two proofs of a new login.
@@ -253,11 +254,8 @@ fn absolute(name: &str, path: &Path) -> Result<Utf8PathBuf> {
         .map_or_else(|| text.into(), Utf8PathBuf::from))
 }
 
-/// Protections that a test may switch off; all on in a shipped build.
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "each protection is off or on by itself"
-)]
+/// Protections that a test may switch off, and failures that it may bring about; none in a shipped build.
+#[expect(clippy::struct_excessive_bools, reason = "each is off or on by itself")]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Faults {
     /// The `leases` lock is not taken.
@@ -268,6 +266,8 @@ pub struct Faults {
     pub no_start_gate: bool,
     /// Nobody sees who waits.
     pub no_queue: bool,
+    /// The last look at a new login, before there is no way back, does not find it.
+    pub last_look_fails: bool,
 }
 
 /// What every operation needs from the world.
@@ -285,6 +285,8 @@ pub struct Context {
     pub executable: Option<PathBuf>,
     /// Protections switched off by a test.
     pub faults: Faults,
+    /// The command that runs, without its options and arguments; what it does is written down under this name.
+    pub command: String,
 }
 
 impl Context {
@@ -297,8 +299,55 @@ impl Context {
             variables: world.variables.clone(),
             directory: world.directory.clone(),
             executable: world.executable.clone(),
+            command: command(&world.arguments),
         })
     }
+}
+
+/// Commands that consist of a noun and a verb.
+const NOUNS: [&str; 9] = [
+    "config",
+    "hook",
+    "lease",
+    "pool",
+    "profile",
+    "project",
+    "quota",
+    "session",
+    "transaction",
+];
+/// Options that are followed by a value and may stand before the command.
+const VALUED: [&str; 3] = ["--config", "--exit-codes", "--format"];
+/// The command in a command line, without its options and arguments; empty when it is none that may be named.
+fn command(arguments: &[OsString]) -> String {
+    let mut words = arguments.iter().skip(1);
+    let mut name = String::new();
+    while let Some(word) = words.next().and_then(|word| word.to_str()) {
+        if word == "--" {
+            break;
+        }
+        if word.starts_with('-') {
+            if VALUED.contains(&word) {
+                words.next();
+            }
+            continue;
+        }
+        let plain = |byte: u8| byte.is_ascii_lowercase() || byte == b'-';
+        if !word.bytes().all(plain) || word.len() > 24 {
+            break;
+        }
+        if !name.is_empty() {
+            name.push(' ');
+            name.push_str(word);
+            break;
+        }
+        let is_noun = NOUNS.contains(&word);
+        word.clone_into(&mut name);
+        if !is_noun {
+            break;
+        }
+    }
+    name
 }
 
 #[cfg(feature = "test-fakes")]
@@ -321,6 +370,7 @@ fn faults(variables: &Variables) -> Faults {
         no_witness: has("no-witness"),
         no_start_gate: has("no-start-gate"),
         no_queue: has("no-queue"),
+        last_look_fails: has("last-look-fails"),
     }
 }
 #[cfg(not(feature = "test-fakes"))]
@@ -372,5 +422,23 @@ mod tests {
             "{}",
             error.message
         );
+    }
+
+    #[test]
+    fn a_command_is_named_without_its_arguments() {
+        let name = |line: &str| {
+            let words: Vec<_> = line.split(' ').map(Into::into).collect();
+            super::command(&words)
+        };
+        assert_eq!(name("agent-fleet lease choose --task t"), "lease choose");
+        assert_eq!(
+            name("agent-fleet --format json -q profile enable sk-1"),
+            "profile enable"
+        );
+        assert_eq!(name("agent-fleet exec --task t -- exec hello"), "exec");
+        assert_eq!(name("agent-fleet --config=/x status secret"), "status");
+        assert_eq!(name("agent-fleet profile --quiet status"), "profile status");
+        assert_eq!(name("agent-fleet Bearer-Token"), "");
+        assert_eq!(name("agent-fleet"), "");
     }
 }

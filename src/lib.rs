@@ -9,6 +9,7 @@
 //!
 //! | module | what it does |
 //! |---|---|
+//! | [`audit`] | what happened and who did it, for whoever has to explain a fleet afterwards |
 //! | [`choose`] | gives a task exactly one account: who could take it, who is best, and why not the others |
 //! | [`cli`] | arguments, one call into the domain, a view; the only module that knows clap |
 //! | [`clock`] | the only source of time and of waiting |
@@ -20,6 +21,7 @@
 //! | [`home`] | making homes ready for workers; the stable path of this program |
 //! | [`id`] | names that pass through every layer, checked once at the edge |
 //! | [`identity`] | which account is behind a login, and which accounts may not be used |
+//! | [`import`] | finding the accounts that a person has already, and making profiles of them |
 //! | [`lease`] | who holds which slot: the table, the witness, grants and their end |
 //! | [`provider`] | the services and their CLIs behind one trait |
 //! | [`quota`] | windows, readings, headroom, cooldowns |
@@ -59,10 +61,12 @@
 //! | `state/starts/<profile>.json` | [`worker::gate`] |
 //! | `state/transactions/` | [`transaction`] |
 //! | `state/staging/` | [`enroll`] |
+//! | `state/audit.jsonl`, `audit.<n>.jsonl` | [`audit`] |
 //! | `state/locks/` | [`store::lock`] |
 //!
 //! [`env`]: mod@env
 
+pub mod audit;
 pub mod choose;
 pub mod cli;
 pub mod clock;
@@ -74,6 +78,7 @@ pub mod error;
 pub mod home;
 pub mod id;
 pub mod identity;
+pub mod import;
 pub mod lease;
 pub mod provider;
 pub mod quota;

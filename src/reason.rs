@@ -152,13 +152,13 @@ reasons! {
         "newer_format" Person "its record was written by a newer agent-fleet" "agent-fleet version";
         "identity_changed" Person "its home holds another account than before" "agent-fleet profile verify ID";
         "identity_unproven" Person "the server has not named the account for the login that is there now" "agent-fleet profile verify ID";
-        "duplicate_provider_identity" Person "another profile holds the same account" "agent-fleet profile status";
-        "base_identity" Person "the base CLI login holds the same account" "agent-fleet profile status ID";
+        "duplicate_provider_identity" Person "another profile holds the same account" "agent-fleet profile enroll ID";
+        "base_identity" Person "the base CLI login holds the same account" "agent-fleet profile enroll ID";
         "base_identity_unverified" Person "it cannot be told from the base CLI login" "agent-fleet profile verify ID";
-        "desktop_identity" Person "the Desktop app holds the same account" "agent-fleet profile status ID";
+        "desktop_identity" Person "the Desktop app holds the same account" "agent-fleet profile enroll ID";
         "desktop_identity_unverified" Person "it cannot be told from the Desktop login" "agent-fleet config set providers.claude.desktop_identity_file false";
-        "auth_broken" Person "the server no longer takes its login" "agent-fleet profile verify ID";
-        "login_expired" Person "its login is past its life" "agent-fleet profile verify ID";
+        "auth_broken" Person "the server no longer takes its login" "agent-fleet profile enroll ID";
+        "login_expired" Person "its login is past its life" "agent-fleet profile enroll ID";
         "auth_override" Person "settings would replace its login" "agent-fleet profile status ID";
         "money_guard" Person "it would spend money outside its subscription, or did so already, or its provider turned a worker away over billing" "agent-fleet profile cooldown-clear ID";
         "draining" Person "somebody drained it" "agent-fleet profile undrain ID";
@@ -185,7 +185,7 @@ reasons! {
         TOKEN_EXPIRED Time "the access token ran out while nobody worked; the next worker's CLI renews it" "agent-fleet profile verify ID";
         "throttled" Time "the server asked for a pause" "agent-fleet quota show ID";
         "unavailable" Time "the server could not be reached" "agent-fleet quota refresh ID";
-        "unauthorized" Person "the server does not take the login" "agent-fleet profile verify ID";
+        "unauthorized" Person "the server does not take the login" "agent-fleet profile enroll ID";
         "unmeasurable" Person "the login may not ask for its quota; it is tried again once a day" "agent-fleet config set settings.unmeasured allow";
         "forbidden" Person "the login may not ask whose it is" "agent-fleet profile verify ID";
         "unknown_shape" Person "the answer could not be understood: it may need a newer agent-fleet" "agent-fleet version";
@@ -198,19 +198,19 @@ reasons! {
         "manual" Time "somebody let it rest" "agent-fleet profile cooldown-clear ID";
         "billing" Person "the provider turned a worker away over billing: time does not mend that" "agent-fleet profile cooldown-clear ID";
         OVERAGE_USED Person "a worker's usage beyond the subscription was being paid for, which the profile does not allow" "agent-fleet profile cooldown-clear ID";
-        "auth" Person "a worker's login was refused" "agent-fleet profile verify ID";
+        "auth" Person "a worker's login was refused" "agent-fleet profile enroll ID";
         "identity_changed" Person "its home held another account than before" "agent-fleet profile verify ID";
     }
     Proof {
         "proven" Fine "the server named the account of this very login" "";
         "unproven" Time "the login changed; the next choice that wants it asks the server" "agent-fleet profile verify ID";
-        "no_login" Person "its home holds no login" "agent-fleet profile status ID";
-        "logged_out" Person "the provider's CLI emptied the login after it was refused" "agent-fleet profile status ID";
+        "no_login" Person "its home holds no login" "agent-fleet profile enroll ID";
+        "logged_out" Person "the provider's CLI emptied the login after it was refused" "agent-fleet profile enroll ID";
         "credential_link" Person "the credential file is a link, so another home may share the login" "agent-fleet profile status ID";
         "credential_unreadable" Person "the credential file cannot be read" "agent-fleet profile status ID";
         "credential_unparsable" Person "the credential file is not in the provider's format" "agent-fleet profile status ID";
         TOKEN_EXPIRED Person "the access token ran out before the server was asked whose login it is" "agent-fleet profile verify ID";
-        "api_key" Person "the home holds an API key, which is paid per token" "agent-fleet profile status ID";
+        "api_key" Person "the home holds an API key, which is paid per token" "agent-fleet profile enroll ID";
         "not_enrolled" Person "the stored credential was never proved" "agent-fleet profile verify ID";
         "identity_changed" Person "its home holds another account than before" "agent-fleet profile verify ID";
     }
@@ -228,9 +228,9 @@ reasons! {
     Login {
         "logged_in" Fine "there is a login whose access token has not run out" "";
         "refreshable" Fine "the access token ran out; the next worker's CLI renews it" "";
-        "logged_out" Person "there is no login, or the provider's CLI emptied it" "agent-fleet profile auth-status ID";
-        "expired" Person "the login itself is over, not only its access token" "agent-fleet profile auth-status ID";
-        "api_key" Person "there is an API key, which is paid per token" "agent-fleet profile status ID";
+        "logged_out" Person "there is no login, or the provider's CLI emptied it" "agent-fleet profile enroll ID";
+        "expired" Person "the login itself is over, not only its access token" "agent-fleet profile enroll ID";
+        "api_key" Person "there is an API key, which is paid per token" "agent-fleet profile enroll ID";
         "unknown" Person "the credential file could not be read" "agent-fleet profile verify ID";
     }
     Verdict {

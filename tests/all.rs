@@ -7,6 +7,7 @@
 )]
 
 mod architecture;
+mod audit;
 mod cases;
 mod cli_choose;
 mod cli_contract;
@@ -20,6 +21,7 @@ mod cli_registry;
 mod cli_registry_profile;
 mod cli_status;
 mod crash;
+mod crash_many;
 mod docs;
 mod enroll;
 mod evidence;
@@ -31,6 +33,7 @@ mod homes;
 mod hooks;
 mod http_client;
 mod identity;
+mod import;
 mod launch;
 mod lease_elsewhere;
 mod lease_late;
@@ -47,6 +50,7 @@ mod readings;
 mod refusals;
 mod scripted_agent;
 mod scripted_world;
+mod secrets;
 mod start_gate;
 mod storm;
 mod support;

@@ -94,6 +94,7 @@ fn findings_are_a_report_and_no_refusal() {
     let login = format!("{}/login.json", home(&world, "one"));
     std::os::unix::fs::symlink(&login, world.sandbox.path("other")).expect("a link");
     std::fs::hard_link(&login, world.sandbox.path("second")).expect("a second name");
+    world.sandbox.knows("second");
     let ran = world.sandbox.run(["--format", "human", "doctor"]);
     assert_eq!(ran.status, 0, "a finding is no refusal: {}", ran.stderr);
     assert!(ran.stdout.starts_with("not healthy: "), "{}", ran.stdout);

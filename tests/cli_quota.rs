@@ -238,7 +238,7 @@ fn a_revoked_login_is_broken_until_it_is_proved_again() {
     let refused = world.run("profile verify one").refused("auth_broken");
     assert_eq!(world.show("one")["reason"], "auth_broken");
     let login = refused["hint"].as_str().expect("a hint").to_owned();
-    assert!(login.contains(" login --account "), "{login}");
+    assert_eq!(login, "agent-fleet profile enroll one");
     let hint = |world: &World| {
         let status = world.run("profile status one").success();
         status["routeability"]["hint"].clone()
@@ -261,7 +261,7 @@ fn a_login_that_was_refused_from_the_start_says_to_log_in() {
     world.account("one", &json!({"revoked": true}));
     let refused = world.run("profile verify one").refused("auth_broken");
     let login = refused["hint"].as_str().expect("a hint");
-    assert!(login.contains(" login --account "), "{login}");
+    assert_eq!(login, "agent-fleet profile enroll one");
 }
 
 #[test]

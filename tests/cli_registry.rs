@@ -388,3 +388,17 @@ fn a_read_only_state_root_can_be_read_and_refuses_changes_by_name() {
     }
     assert_eq!(read(&sandbox), before);
 }
+
+#[test]
+fn a_registry_that_is_a_link_to_nothing_is_named_and_never_written_through() {
+    let sandbox = Sandbox::new();
+    let nowhere = sandbox.path("elsewhere/accounts.toml");
+    std::fs::create_dir_all(sandbox.path("config")).expect("a directory");
+    symlink(&nowhere, sandbox.path(REGISTRY)).expect("a link");
+    for line in [&["init"][..], &["init", "--import"], &["profile", "list"]] {
+        let refused = sandbox.run(line).refused("config_missing");
+        let hint = refused["hint"].as_str().expect("a hint");
+        assert!(hint.starts_with("ls -l "), "{line:?}: {refused}");
+    }
+    assert!(!nowhere.exists());
+}

@@ -3,24 +3,26 @@
 //! After each end: the registry is the old one or the new one, whole; the login is the same file, byte for
 //! byte; the command can be given again; and a worker can be given an account.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::support::sandbox::{Ran, Sandbox};
+use crate::support::secrets;
 use crate::support::world::{Account, POOL, World};
 
 /// Aborted, as a shell counts it.
 pub(crate) const ABORTED: i32 = 128 + 6;
 
-/// The world as it was before the command, to be put back for each end.
+/// The sandbox as it was before the command, to be put back for each end.
 pub(crate) struct Before {
     backup: PathBuf,
     original: PathBuf,
 }
 
 impl Before {
-    pub(crate) fn of(world: &World) -> Self {
-        let original = world.sandbox.path("");
+    pub(crate) fn of(sandbox: &Sandbox) -> Self {
+        let original = sandbox.path("");
         let name = original
             .file_name()
             .expect("the sandbox has a name")
@@ -32,6 +34,8 @@ impl Before {
     }
 
     pub(crate) fn restore(&self) {
+        let found = secrets::below(&self.original, &[""], &BTreeMap::new());
+        assert!(found.is_empty(), "secrets were written: {found:#?}");
         std::fs::remove_dir_all(&self.original).expect("the sandbox can be removed");
         copy(&self.backup, &self.original);
     }
@@ -76,7 +80,7 @@ fn each_end_of(
     let last = last.map(|last| last(&world));
     let command: Vec<&str> = command.iter().copied().chain(last.as_deref()).collect();
     let command = command.as_slice();
-    let before = Before::of(&world);
+    let before = Before::of(&world.sandbox);
     let registry = world.sandbox.path("config/accounts.toml");
     let login = world.sandbox.path("share/accounts/scripted/one/login.json");
     let project = world.project.to_str().expect("sandbox paths are text");
@@ -181,6 +185,26 @@ fn profiles_survive_any_end_of_an_addition() {
 #[test]
 fn a_drain_survives_any_end_and_can_be_lifted() {
     each_end(&["profile", "drain", "one", "--reason", "trying"], |_| {});
+}
+
+#[test]
+fn a_project_survives_any_end_of_its_removal_and_return() {
+    let project = |world: &World| {
+        let path = world.project.to_str().expect("sandbox paths are text");
+        path.to_owned()
+    };
+    let register = ["project", "register", "--provider", "scripted"];
+    each_end_of(&register, Some(&project), |world| {
+        let path = project(world);
+        world.command(&["project", "remove", "--provider", "scripted", &path]);
+    });
+}
+
+#[test]
+fn a_profile_survives_any_end_of_being_enabled() {
+    each_end(&["profile", "enable", "one"], |world| {
+        world.command(&["profile", "disable", "one"]);
+    });
 }
 
 #[test]

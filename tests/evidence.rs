@@ -255,3 +255,39 @@ fn transcripts_that_did_not_change_are_not_written_down_again() {
     assert_eq!(chosen(&world, "second"), "one");
     assert_eq!(inode(&snapshot), before, "the snapshot was replaced");
 }
+
+#[test]
+fn what_is_known_of_an_account_is_not_taken_for_its_successors() {
+    let mut world = world();
+    world.sandbox.set(crate::enroll::SECOND_PROOF, "0");
+    let (working, transcript) = worker(&world, "old");
+    fail(&transcript, "quota", Some(in_minutes(7 * 24 * 60)));
+    working.kill();
+    // Nobody has looked at it. The profile of this name is of another account now, in the same home.
+    world.command(&["lease", "release", "--task", "old", "--force"]);
+    world.command(&["profile", "remove", "one"]);
+    let home = world.sandbox.path("share/accounts/scripted/one");
+    std::fs::remove_file(home.join("login.json")).expect("a login");
+    let home = home.to_str().expect("UTF-8");
+    let add = ["profile", "add", "one", "--provider", "scripted"];
+    world.command(&[&add[..], &["--pool", POOL, "--home", home, "--in-place"]].concat());
+    let mut enroll = world.sandbox.command(["profile", "enroll", "one"]);
+    crate::support::sandbox::Sandbox::answer(&mut enroll, "three\n").success();
+    // What its worker's last hooks told late is folded with the next look.
+    let evidence = world.sandbox.path("state/evidence/scripted.jsonl");
+    let late = std::fs::read_to_string(&evidence).expect("evidence");
+    append(
+        &evidence,
+        &serde_json::from_str(late.lines().last().expect("a line")).expect("JSON"),
+    );
+    let mut limit: Value =
+        serde_json::from_str(late.lines().last().expect("a line")).expect("JSON");
+    limit["event"] = "stop-failure".into();
+    limit["reason"] = "usage_limit_reached".into();
+    limit["resets_at"] = in_minutes(7 * 24 * 60).to_string().into();
+    append(&evidence, &limit);
+    world.command(&["profile", "enable", "one"]);
+    let status = status(&world, "one");
+    assert_eq!(status["routeability"]["eligible"], true, "{status}");
+    assert_eq!(chosen(&world, "new"), "one");
+}

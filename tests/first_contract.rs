@@ -509,24 +509,22 @@ fn the_first_public_contract_holds_step_by_step() {
 
     // 16
     let home = world.sandbox.path("share/accounts/codex/codex-1");
-    let old = json!({"auth_mode": "chatgpt", "tokens": {"account_id": "codex-1-account",
-        "access_token": "synthetic-access", "refresh_token": "synthetic-refresh"}});
-    let old = old.to_string();
+    // Its access token has run out, so that a new login takes its place; the CLI would refresh it.
+    let login = |access: &str| {
+        json!({"auth_mode": "chatgpt", "tokens": {"account_id": "codex-1-account",
+            "access_token": access, "refresh_token": "synthetic-refresh"}})
+        .to_string()
+    };
+    let (old, new) = (login("synthetic-a.eyJleHAiOjF9.c"), login("synthetic-new"));
     let path = "share/accounts/codex/codex-1/auth.json";
     let installed = world.sandbox.write(path, &old);
     world.run(&["quota", "refresh"]).success();
-    let new = world.sandbox.write("new-login.json", "another login");
-    let mut promotion = Sandbox::tool(env!("CARGO_BIN_EXE_fake-promoter"));
-    promotion
-        .args(["codex", "codex-1"])
-        .args([&installed, &new])
-        .env_clear()
-        .env("HOME", world.sandbox.path("home"))
-        .env("AGENT_FLEET_STATE_DIR", world.sandbox.path("state"))
-        // Staged, staged for good, written down, traded, in force.
-        .env("AGENT_FLEET_TEST_CRASH_AT", "5");
-    assert_eq!(Ran::of(&mut promotion).status, crate::crash::ABORTED);
-    assert_eq!(std::fs::read(&installed).unwrap(), b"another login");
+    let mut enroll = world.sandbox.command(["profile", "enroll", "codex-1"]);
+    enroll
+        .env("FAKE_LOGIN", &new)
+        .env(crate::enroll::SECOND_PROOF, "0");
+    crate::support::change::ended(&mut enroll, "promote.in_force");
+    assert_eq!(std::fs::read(&installed).unwrap(), new.as_bytes());
     let pending = world.run(&["transaction", "list"]).success();
     assert_eq!(pending["transactions"][0]["profile"], "codex-1");
     // Nobody else is kept from work.

@@ -32,6 +32,7 @@ fn a_login_that_is_a_link_or_has_a_second_name_starts_no_worker_and_its_path_is_
     );
     world.command(&["profile", "disable", "two"]);
     std::fs::hard_link(&login, &kept).expect("a second name");
+    world.sandbox.knows(&kept);
     let refused = |how: &str| {
         for ran in [
             world.exec("t", "say hi"),

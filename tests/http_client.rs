@@ -38,7 +38,7 @@ fn requests_go_through_the_named_proxy_and_trust_its_ca_by_each_variable() {
         world.later(60);
         assert_eq!(world.show(id)["status"], "fresh", "{variable}");
         let asked = world.https.asked();
-        let token = format!("access-{}-first", &id[id.len() - 1..]);
+        let token = format!("synthetic-access-{}-first", &id[id.len() - 1..]);
         assert!(asked.iter().all(|asked| asked.token == token), "{asked:?}");
     }
 }

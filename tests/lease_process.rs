@@ -25,6 +25,7 @@ const NO_WITNESS: Faults = Faults {
     no_witness: true,
     no_start_gate: false,
     no_queue: false,
+    last_look_fails: false,
 };
 
 fn faults_of(variables: &Variables) -> Faults {

@@ -52,6 +52,8 @@ struct Storm {
 impl Storm {
     fn new(faults: &str) -> Self {
         let mut fleet = Fleet::new(PROFILES, CAP);
+        // A process that is killed while it asks whose a login is has had its turn: for ten seconds nobody asks again.
+        fleet.sandbox.run(["profile", "verify", "--all"]).success();
         fleet.sandbox.set("AGENT_FLEET_TEST_FAULTS", faults);
         for directory in ["truth", "output"] {
             std::fs::create_dir(fleet.sandbox.path(directory)).expect("a directory");
@@ -107,7 +109,8 @@ impl Storm {
             let answer: Value = serde_json::from_str(&said).unwrap_or_default();
             let code = answer["code"].as_str().unwrap_or_default();
             if status.code().is_some_and(|status| status != 0) && !EXPECTED.contains(&code) {
-                self.unexpected.push(format!("{status}: {said}"));
+                let error = answer["error"].as_str().unwrap_or(&said);
+                self.unexpected.push(format!("{status} {code}: {error}"));
             }
         }
         self.start(place);
@@ -374,4 +377,127 @@ fn a_choice_that_waited_for_maintenance_goes_by_the_registry_that_it_left() {
         "a worker was started on a disabled profile"
     );
     assert!(world.lease("late").is_none());
+}
+
+/// Every file under its final name is whole, and no temporary one of a killed writer is there.
+fn sound(sandbox: &Sandbox) -> Vec<String> {
+    let mut wrong = Vec::new();
+    let mut folders = vec![sandbox.path("state")];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(&folder).expect("a directory").flatten() {
+            let (path, name) = (entry.path(), entry.file_name());
+            let name = name.to_string_lossy();
+            if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                folders.push(path);
+            } else if name.starts_with(".tmp-")
+                // Killed between two system calls, before the lock that tells it is dead; swept after an hour.
+                && entry.metadata().is_ok_and(|file| file.len() > 0)
+            {
+                wrong.push(format!("litter: {}", path.display()));
+            } else if path
+                .extension()
+                .is_some_and(|extension| extension == "json")
+            {
+                let text = std::fs::read(&path).expect("a file");
+                if serde_json::from_slice::<Value>(&text).is_err() {
+                    wrong.push(format!("does not parse: {}", path.display()));
+                }
+            }
+        }
+    }
+    wrong
+}
+
+#[test]
+fn a_choose_that_is_killed_at_any_moment_leaves_no_lock_no_slot_and_no_broken_file() {
+    let fleet = Fleet::new(2, 2);
+    let lease_ttl = ["config", "set", "settings.lease_ttl_seconds", "1"];
+    fleet.sandbox.run(lease_ttl).success();
+    fleet.sandbox.run(["profile", "verify", "--all"]).success();
+    let mut dice = Dice(0x0bad_cafe_0000_0001 ^ u64::from(std::process::id()) << 20);
+    let mut killed = 0;
+    for round in 0..160 {
+        if round % 20 == 0 {
+            // Everything is asked and written anew, so that each kill finds something to break.
+            let snapshot = fleet.sandbox.path("state/snapshot/codex");
+            drop(std::fs::remove_file(snapshot));
+        }
+        let mut line = fleet.choose(&format!("task-{}", round % 6));
+        if round % 3 == 0 {
+            line.extend(["--wait", "--timeout", "5"].map(str::to_owned));
+        }
+        let mut command = fleet.sandbox.command(line);
+        command.stdout(Stdio::null()).stderr(Stdio::null());
+        let mut child = command.spawn().expect("the program starts");
+        Clock::real().pause(Duration::from_micros(dice.below(25_000)));
+        killed += u32::from(child.try_wait().expect("a child").is_none());
+        child.kill().expect("a child of ours");
+        child.wait().expect("a child of ours");
+    }
+    assert!(
+        killed > 20,
+        "only {killed} were killed: that proves nothing"
+    );
+    // The reservations of the dead end by themselves, and nobody holds a lock.
+    wait("the last reservation's end", || {
+        let over = leases(&fleet)
+            .iter()
+            .all(|lease| lease["verdict"] == "dead");
+        over.then_some(())
+    });
+    fleet.sandbox.run(["profile", "verify", "--all"]).success();
+    for slot in 0..4 {
+        fleet
+            .sandbox
+            .run(fleet.choose(&format!("refill-{slot}")))
+            .success();
+    }
+    let list = fleet.sandbox.run(["lease", "list"]).success();
+    assert_eq!(list["waiting"], serde_json::json!([]), "{list}");
+    assert_eq!(sound(&fleet.sandbox), [""; 0]);
+}
+
+#[test]
+fn a_drain_gets_in_within_a_second_while_64_selectors_hammer_the_provider() {
+    let fleet = Fleet::new(PROFILES, CAP);
+    fleet.sandbox.run(["profile", "verify", "--all"]).success();
+    let stop = std::sync::atomic::AtomicBool::new(false);
+    let chosen = std::sync::atomic::AtomicU32::new(0);
+    let took = std::thread::scope(|scope| {
+        for selector in 0..64 {
+            let (fleet, stop, chosen) = (&fleet, &stop, &chosen);
+            scope.spawn(move || {
+                while !stop.load(std::sync::atomic::Ordering::Relaxed) {
+                    let task = format!("task-{selector}");
+                    drop(fleet.sandbox.run(fleet.choose(&task)));
+                    chosen.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+                    drop(fleet.sandbox.run(["lease", "release", "--task", &task]));
+                }
+            });
+        }
+        wait("the selectors", || {
+            (chosen.load(std::sync::atomic::Ordering::Relaxed) > 64).then_some(())
+        });
+        let took: Vec<Duration> = (0..5)
+            .map(|_| {
+                let begun = Instant::now();
+                let drain = ["profile", "drain", "codex-1", "--reason", "rest"];
+                fleet.sandbox.run(drain).success();
+                let took = begun.elapsed();
+                fleet
+                    .sandbox
+                    .run(["profile", "undrain", "codex-1"])
+                    .success();
+                took
+            })
+            .collect();
+        stop.store(true, std::sync::atomic::Ordering::Relaxed);
+        took
+    });
+    eprintln!("drains took {took:?} beside 64 selectors");
+    // The programs of 64 selectors share the processors with it: on a loaded machine its start alone takes long.
+    assert!(
+        took.iter().min().expect("some") < &Duration::from_secs(1),
+        "{took:?}"
+    );
 }

@@ -1,16 +1,15 @@
-//! A change of a login on disks that are full, read-only, or not the one that holds the state.
+//! `profile enroll` on disks that are full, read-only, or not the one that holds the state.
 
 use std::process::Stdio;
 
+use crate::support::change::Change;
 use crate::support::sandbox::{Ran, Sandbox};
 use crate::support::world::POOL;
-use crate::transactions::Change;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_agent-fleet");
-const PROMOTER: &str = env!("CARGO_BIN_EXE_fake-promoter");
 
-/// Runs a script of a shell where it may mount what it likes; `None` where nobody may. `$STATE`, `$HOUSE`,
-/// `$LOGIN` and `$NEW` are the state root, the provider home, its credential and the login that is to come.
+/// Runs a script of a shell where it may mount what it likes; `None` where nobody may. `$STATE`, `$SHARE`, `$HOUSE`
+/// and `$LOGIN` are the roots, the provider home and its credential.
 fn mounted(change: &Change, script: &str) -> Option<Ran> {
     let allowed = Sandbox::tool("unshare")
         .args(["-m", "true"])
@@ -35,9 +34,9 @@ fn mounted(change: &Change, script: &str) -> Option<Ran> {
         )
         .env("STATE", world.sandbox.path("state"))
         .env("HOUSE", change.credential.parent().expect("a home"))
+        .env("SHARE", world.sandbox.path("share"))
         .env("LOGIN", &change.credential)
-        .env("NEW", &change.new)
-        .env("PROMOTE", format!("{PROMOTER} scripted one"))
+        .env("PROGRAM", PROGRAM)
         .current_dir(world.sandbox.path("tmp"))
         .stdin(Stdio::null());
     Some(Ran::of(&mut outer))
@@ -53,51 +52,49 @@ fill() {
 freeze() { mount --bind "$1" "$1" && mount -o remount,bind,ro "$1"; }
 "#;
 
-/// Promotes, and says how that ended and what is left of it.
+/// Logs in, and says how that ended and what is left of it. Files of homes are compared with inode and time.
 const TELL: &str = r#"
-inode=$(stat -c %i "$LOGIN")
+tree() {
+    find "$SHARE" -type f ! -name filler -printf '%p %i %m %s %T@\n'
+    find "$SHARE" "$STATE" ! -name filler
+}
+old=$(cat "$LOGIN")
+tree | sort > before
 code=0
-$PROMOTE "$LOGIN" "$NEW" || code=$?
+echo one | $PROGRAM profile enroll one > answer 2> said || code=$?
+grep -o '"code":"[a-z_]*"' answer || true
 echo "exit $code"
-[ "$inode" = "$(stat -c %i "$LOGIN")" ] && echo "same file"
-cmp -s "$LOGIN" "$NEW" && echo "new login"
-ls -A "$HOUSE" | grep fleet- && echo "litter"
-ls -A "$STATE/transactions" 2>/dev/null | grep . && echo "record"
-true
+[ "$(cat "$LOGIN")" = "$old" ] || echo "new login"
+tree | sort > after
+diff before after > changed && echo "same trees" || true
 "#;
 
 #[test]
-fn a_full_or_read_only_disk_refuses_a_change_and_nothing_is_left_of_it() {
-    for (setup, code) in [
-        (r#"fill "$HOUSE""#, "disk_full"),
-        (r#"freeze "$HOUSE""#, "read_only"),
-        (r#"freeze "$STATE""#, "read_only"),
-        (
-            r#"mkdir -p "$STATE/transactions" && fill "$STATE/transactions""#,
-            "disk_full",
-        ),
+fn a_full_or_read_only_disk_refuses_a_login_and_nothing_is_left_of_it() {
+    for (setup, code, asked) in [
+        (r#"fill "$HOUSE""#, "disk_full", true),
+        (r#"freeze "$HOUSE""#, "read_only", false),
+        (r#"freeze "$STATE""#, "read_only", false),
+        (r#"fill "$STATE""#, "disk_full", false),
+        (r#"fill "$STATE/staging""#, "disk_full", false),
+        (r#"fill "$STATE/transactions""#, "disk_full", true),
         // A credential that somebody mounted alone cannot trade its name.
-        (r#"mount --bind "$LOGIN" "$LOGIN""#, "io"),
+        (r#"mount --bind "$LOGIN" "$LOGIN""#, "io", true),
     ] {
         let change = Change::new();
-        let script = format!("{FILL}{setup}{TELL}");
+        // What the first login makes for all that come is there.
+        for folder in ["staging", "transactions"] {
+            let keep = format!("state/{folder}/.keep");
+            change.world.sandbox.write(keep, "");
+        }
+        let script = format!("{FILL}{setup}{TELL}grep -c 'which account' said");
         let Some(ran) = mounted(&change, &script) else {
             return;
         };
-        let told = ran.stdout.replace("filler\nrecord\n", "");
-        let lines: Vec<&str> = told.lines().collect();
-        assert!(
-            lines[0].starts_with(&format!("{code}: ")),
-            "{setup}: {}{}",
-            ran.stdout,
-            ran.stderr
-        );
-        assert_eq!(
-            lines[1..],
-            ["exit 2", "same file"],
-            "{setup}: {}",
-            ran.stdout
-        );
+        let asked = if asked { "1" } else { "0" };
+        let wanted = format!("\"code\":\"{code}\"\nexit 2\nsame trees\n{asked}\n");
+        let changed = std::fs::read_to_string(change.world.sandbox.path("tmp/changed"));
+        assert_eq!(ran.stdout, wanted, "{setup}: {}{changed:?}", ran.stderr);
     }
 }
 
@@ -107,16 +104,16 @@ fn state_and_homes_may_lie_on_different_disks() {
     let script = format!(
         r#"{FILL}
 for part in "$STATE" "$HOUSE"; do
-    mkdir other && mount -t tmpfs tmpfs other && cp -a "$part/." other && mount --move other "$part"
+    mkdir -p other && mount -t tmpfs tmpfs other && cp -a "$part/." other && mount --move other "$part"
 done
 {TELL}
-{PROGRAM} profile status one > status && grep -o '"auth_status":"[a-z_]*"' status"#
+find "$HOUSE" "$STATE" | grep -E '[.]fleet-|/(staging|transactions)/.' && echo litter
+$PROGRAM profile status one > status && grep -o '"auth_status":"[a-z_]*"' status"#
     );
-    let script = script.replace("mkdir other &&", "mkdir -p other &&");
     let Some(ran) = mounted(&change, &script) else {
         return;
     };
-    let wanted = "Done { kept: None }\nexit 0\nnew login\n\"auth_status\":\"logged_in\"\n";
+    let wanted = "exit 0\nnew login\n\"auth_status\":\"logged_in\"\n";
     assert_eq!(ran.stdout, wanted, "{}", ran.stderr);
 }
 

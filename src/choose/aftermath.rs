@@ -17,6 +17,7 @@ use std::path::PathBuf;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 
+use crate::audit;
 use crate::clock::{Deadline, ROUTINE};
 use crate::env::Context;
 use crate::error::Result;
@@ -218,10 +219,23 @@ fn own(profile: &Profile, path: PathBuf) -> Option<camino::Utf8PathBuf> {
     lies_in(&path, &profile.home).then_some(path)
 }
 
+/// The leases that a store found ended, written down.
+pub(super) fn ended(context: &Context, store: &dyn LeaseStore) -> Vec<Reclaimed> {
+    let ended = store.reclaimed();
+    for one in &ended {
+        let reason = match one.ended {
+            Ended::Died => "died",
+            Ended::Expired => "expired",
+        };
+        audit::of_lease_because(context, audit::lease::RECLAIMED, &one.lease, reason);
+    }
+    ended
+}
+
 /// Reads the transcripts of the leases that a command other than a selection found ended. Its own work is done
 /// by then, so what cannot be read now is left for the next selection of the profile.
 pub fn settle(context: &Context, store: &dyn LeaseStore) {
-    let ended = store.reclaimed();
+    let ended = ended(context, store);
     if ended.is_empty() {
         return;
     }

@@ -15,6 +15,7 @@ use super::explain;
 use super::patience::Hope;
 use super::queue::{self, Ticket};
 use super::run::{Run, Step};
+use crate::audit;
 use crate::clock::{Deadline, ROUTINE};
 use crate::contract::selection::{DecisionReason, Selection};
 use crate::env::Context;
@@ -136,6 +137,7 @@ pub(super) fn attempt(
             deadline,
         };
         if let Some(told) = select_by(context, store, request, terms, &by)? {
+            note(context, &told.granted);
             let Told {
                 granted,
                 selection,
@@ -151,6 +153,16 @@ pub(super) fn attempt(
             });
         }
     }
+}
+
+/// Writes down a lease that was granted or bound now.
+fn note(context: &Context, granted: &Granted) {
+    let word = match (&granted.witness, granted.sticky) {
+        (Some(_), _) => audit::lease::BOUND,
+        (None, false) => audit::lease::RESERVED,
+        (None, true) => return,
+    };
+    audit::of_lease(context, word, &granted.lease);
 }
 
 /// By what is chosen.

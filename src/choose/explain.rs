@@ -139,9 +139,14 @@ fn cure(code: Code, profile: &ProfileId, workspace: &str) -> String {
         "draining" => format!("agent-fleet profile undrain {profile}"),
         "quota_unavailable" => format!("agent-fleet quota refresh {profile}"),
         "capacity" => "agent-fleet lease list".to_owned(),
-        "identity_unproven" | "auth_broken" | "login_expired" | "identity_changed" => {
+        "identity_unproven" | "identity_changed" => {
             format!("agent-fleet profile verify {profile}")
         }
+        "auth_broken"
+        | "login_expired"
+        | "duplicate_provider_identity"
+        | "base_identity"
+        | "desktop_identity" => format!("agent-fleet profile enroll {profile}"),
         "desktop_identity_unverified" => {
             "agent-fleet config set providers.claude.desktop_identity_file false".to_owned()
         }

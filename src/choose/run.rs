@@ -345,7 +345,7 @@ impl<'a> Run<'a> {
     /// Reads what the workers left whose leases were found ended under the lock. What cannot be read now is
     /// left for the next selection: a grant does not fail over it.
     fn bury(&self, store: &dyn LeaseStore) -> BTreeSet<ProfileId> {
-        let ended = store.reclaimed();
+        let ended = aftermath::ended(self.context, store);
         aftermath::bury(self.context, self.registry, &ended, &self.deadline).unwrap_or_default()
     }
 

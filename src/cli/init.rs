@@ -3,6 +3,7 @@
 use super::{App, Outcome};
 use crate::error::Result;
 use crate::id::ProviderKind;
+use crate::import;
 use crate::registry::init::{self, Counts};
 
 #[derive(Debug, clap::Args)]
@@ -16,6 +17,10 @@ pub(super) struct InitArguments {
     /// Profiles of the built-in scripted provider to make, for trying things
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=100))]
     scripted: u32,
+    /// Look for logins of the CLIs and of other tools, and add a disabled profile for each; no login is copied.
+    /// Works on a registry that is there already, too
+    #[arg(long)]
+    import: bool,
 }
 
 pub(super) fn run(app: &App, arguments: &InitArguments) -> Result<Outcome> {
@@ -28,5 +33,8 @@ pub(super) fn run(app: &App, arguments: &InitArguments) -> Result<Outcome> {
         .into_iter()
         .collect(),
     );
+    if arguments.import {
+        return app.view(&import::survey(&app.context, &counts)?);
+    }
     app.view(&init::init(&app.context, &counts)?)
 }

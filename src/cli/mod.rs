@@ -5,6 +5,7 @@
 //! writer to stdout and the only place where an error becomes text and an exit status, `bug` turns a
 //! panic into an error.
 
+mod audit;
 mod bug;
 mod choose;
 mod completions;
@@ -36,6 +37,7 @@ mod version;
 mod watch;
 mod which;
 
+use std::collections::BTreeSet;
 use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -163,6 +165,8 @@ enum Command {
     Choose(choose::ChooseArguments),
     /// Reserve an account for a task, give it back, see who holds which
     Lease(lease::LeaseArguments),
+    /// What happened, and which command did it
+    Audit(audit::AuditArguments),
     /// Which conversation continues a task
     #[command(subcommand)]
     Session(session::SessionCommand),
@@ -264,6 +268,18 @@ impl App {
         Ok(())
     }
 
+    /// Takes back what was cut short with these providers, so that the logins in force are told of. What cannot be
+    /// taken back is said, and does not keep the rest from being told.
+    pub(crate) fn recover(&self, kinds: &BTreeSet<ProviderKind>) -> Result<()> {
+        for kind in pending::fenced(&self.context)?.intersection(kinds) {
+            if let Err(error) = self.fence(*kind) {
+                let next = error.hint.as_deref().unwrap_or("agent-fleet doctor");
+                self.note(&format!("note: {}; next: {next}", error.message));
+            }
+        }
+        Ok(())
+    }
+
     /// Says something to the person on stderr.
     pub(crate) fn note(&self, text: &str) {
         if !self.quiet {
@@ -301,7 +317,9 @@ pub fn run(world: &World) -> ExitCode {
     let outcome = match outcome {
         Ok(app) => {
             output.now = app.context.clock.now();
-            bug::guard(|| dispatch(world, &app, arguments.command))
+            let outcome = bug::guard(&app.context, || dispatch(world, &app, arguments.command));
+            crate::audit::command(&app.context, world, outcome.as_ref().err());
+            outcome
         }
         Err(refusal) => usage::told(world, refusal),
     };
@@ -310,6 +328,7 @@ pub fn run(world: &World) -> ExitCode {
 
 fn dispatch(world: &World, app: &App, command: Command) -> Result<Outcome> {
     match command {
+        Command::Audit(arguments) => audit::run(app, &arguments),
         Command::Choose(arguments) => choose::run(app, arguments),
         Command::Completions(arguments) => completions::run(&arguments),
         Command::Config(arguments) => config::run(app, &arguments),

@@ -11,6 +11,7 @@ use crate::id::ProfileId;
 use crate::quota::report::{Renewal, rows};
 use crate::registry::schema::{Profile, Registry};
 use crate::snapshot;
+use crate::transaction::pending;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct QuotaArguments {
@@ -74,6 +75,15 @@ impl Which {
 }
 
 pub(super) fn run(app: &App, arguments: &QuotaArguments) -> Result<Outcome> {
+    // A login that is to be taken back is nobody's to ask about.
+    let (Verb::Refresh(which)
+    | Verb::Show(which)
+    | Verb::Watch(WatchArguments { which, interval: _ })) = &arguments.verb;
+    if !pending::fenced(&app.context)?.is_empty() {
+        let registry = snapshot::registry::load(&app.context)?;
+        let profiles = which.of(&registry)?.into_iter();
+        app.recover(&profiles.map(|profile| profile.provider).collect())?;
+    }
     match &arguments.verb {
         Verb::Refresh(which) => app.view(&look(app, which, Renewal::Everything)?),
         Verb::Show(which) => app.view(&look(app, which, Renewal::Aged)?),

@@ -2,11 +2,13 @@
 //!
 //! Adding a field keeps [`VERSION`]; renaming or removing one raises it.
 
+pub mod audit;
 pub mod doctor;
 pub mod document;
 pub mod enrollment;
 pub mod failure;
 pub mod identity;
+pub mod import;
 pub mod launch;
 pub mod lease;
 pub mod pool;

@@ -91,6 +91,8 @@ pub struct Provisioned {
     pub home: Utf8PathBuf,
     /// What was changed, one line each; empty when nothing had to be.
     pub changes: Vec<String>,
+    /// What to type next; `null` when the profile needs nothing more.
+    pub hint: Option<String>,
 }
 
 /// The answer of `profile provision --all`.

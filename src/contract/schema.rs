@@ -4,11 +4,13 @@ use schemars::generate::{SchemaGenerator, SchemaSettings};
 use schemars::{JsonSchema, Schema};
 use serde_json::{Map, Value, json};
 
+use super::audit::AuditList;
 use super::doctor::Doctor;
 use super::document::{Contract, Version};
 use super::enrollment::{Enrolled, EnrollmentList};
 use super::failure::Failure;
 use super::identity::{AuthStatus, AuthStatusList, ProfileIdentity, VerificationList};
+use super::import::{Imported, Surveyed};
 use super::launch::Validated;
 use super::lease::{LeaseList, LeaseReleased};
 use super::pool::PoolStatus;
@@ -35,6 +37,7 @@ fn define<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
 
 /// The answer of each command.
 const ANSWERS: &[(&str, Define)] = &[
+    ("audit", define::<AuditList>),
     ("choose", define::<Selection>),
     ("config get", define::<Setting>),
     ("config list", define::<SettingList>),
@@ -43,6 +46,7 @@ const ANSWERS: &[(&str, Define)] = &[
     ("doctor", define::<Doctor>),
     ("exec --validate-only", define::<Validated>),
     ("init", define::<Initialised>),
+    ("init --import", define::<Surveyed>),
     ("lease acquire", define::<Selection>),
     ("lease choose", define::<Selection>),
     ("lease list", define::<LeaseList>),
@@ -62,6 +66,7 @@ const ANSWERS: &[(&str, Define)] = &[
     ("profile identity show", define::<ProfileIdentity>),
     ("profile enroll", define::<Enrolled>),
     ("profile enroll --all-missing", define::<EnrollmentList>),
+    ("profile import", define::<Imported>),
     ("profile list", define::<ProfileList>),
     ("profile policy", define::<Profile>),
     ("profile provision", define::<Provisioned>),

@@ -4,7 +4,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use rustix::fs::{Access, access};
 
 use super::Work;
-use super::verify::{self, Named, Others};
+use super::verify::{self, Named, Others, Pin};
 use crate::clock::ROUTINE;
 use crate::contract::lease::Verdict;
 use crate::error::{Error, Result, code};
@@ -16,12 +16,13 @@ use crate::identity::verify::about_base;
 use crate::lease::{LeaseStore as _, TableStore};
 use crate::provider;
 use crate::provider::home::link;
+use crate::quota::poll;
 use crate::quota::refresh::refresh;
 use crate::registry::binary;
 use crate::registry::schema::Registry;
 use crate::snapshot;
 use crate::snapshot::merge::{self, Proved};
-use crate::snapshot::profile::{Binding, Proof};
+use crate::snapshot::profile::{Binding, ProfileState, Proof};
 use crate::store::directory;
 use crate::store::lock::{Guard, Locks};
 use crate::sys::shell;
@@ -110,11 +111,11 @@ fn is_writable(home: &Utf8Path) -> Result<()> {
 }
 
 /// Holds an account against the profile's own and everybody else's, as they are known now.
-pub(super) fn check(work: &Work<'_>, fingerprint: &Fingerprint) -> Result<()> {
+pub(super) fn check(work: &Work<'_>, fingerprint: &Fingerprint) -> Result<Pin> {
     check_in(work, work.registry, fingerprint)
 }
 
-fn check_in(work: &Work<'_>, registry: &Registry, fingerprint: &Fingerprint) -> Result<()> {
+fn check_in(work: &Work<'_>, registry: &Registry, fingerprint: &Fingerprint) -> Result<Pin> {
     let Work {
         context, profile, ..
     } = work;
@@ -140,7 +141,7 @@ fn check_in(work: &Work<'_>, registry: &Registry, fingerprint: &Fingerprint) -> 
 }
 
 /// What must still hold once the locks are taken.
-fn still(work: &Work<'_>, fingerprint: &Fingerprint) -> Result<()> {
+fn still(work: &Work<'_>, fingerprint: &Fingerprint) -> Result<Pin> {
     let Work {
         context, profile, ..
     } = work;
@@ -172,7 +173,7 @@ pub(super) fn put(
     let locks = Locks::new(&context.roots.state, context.clock);
     let (_turnstile, guard) = locks.maintenance(profile.provider, PURPOSE)?;
     pending::settle(context, profile.provider, &guard)?;
-    still(work, &named.fingerprint)?;
+    let pin = still(work, &named.fingerprint)?;
     let home = &profile.home;
     let made = make(home)?;
     let promoted = promote_in(work, &guard, look);
@@ -183,13 +184,13 @@ pub(super) fn put(
     let kept = promoted?;
     // One that cannot be carried over is found by whoever looks whether the home is ready.
     drop(provider::of(profile.provider).carry_notes(context, staged, home));
-    write_down(work, named)?;
+    write_down(work, named, pin)?;
     Ok(kept)
 }
 
 fn make(home: &Utf8Path) -> Result<bool> {
     let made = !home.exists();
-    directory::ensure(home)?;
+    directory::establish(home)?;
     Ok(made)
 }
 
@@ -204,7 +205,9 @@ fn promote_in(work: &Work<'_>, guard: &Guard, look: &Look) -> Result<Option<Utf8
     let target = home.join(file);
     let promotion = begin(context, (profile.provider, &profile.id), &target, new)?;
     let mut stands = || match credential::look(profile.provider, home, None, context.clock) {
-        Seen::Read(found) => found.login.digest == look.login.digest,
+        Seen::Read(found) => {
+            found.login.digest == look.login.digest && !context.faults.last_look_fails
+        }
         Seen::Missing | Seen::Linked | Seen::Unreadable | Seen::Unparsable | Seen::Unchanged => {
             false
         }
@@ -234,7 +237,7 @@ pub(super) fn adopt(work: &Work<'_>, look: &Look, named: &Named) -> Result<()> {
     let locks = Locks::new(&context.roots.state, context.clock);
     let (_turnstile, guard) = locks.maintenance(profile.provider, PURPOSE)?;
     pending::settle(context, profile.provider, &guard)?;
-    still(work, &named.fingerprint)?;
+    let pin = still(work, &named.fingerprint)?;
     let now = verify::read(context, profile, &profile.home)?;
     if now.login.digest != look.login.digest {
         let message = format!(
@@ -244,16 +247,16 @@ pub(super) fn adopt(work: &Work<'_>, look: &Look, named: &Named) -> Result<()> {
         return Err(Error::new(code::IDENTITY_UNPROVEN, message)
             .hint(format!("{} --adopt", super::again(profile))));
     }
-    write_down(work, named)
+    write_down(work, named, pin)
 }
 
 /// Writes down that the login in force was proved just now.
-pub(super) fn note(work: &Work<'_>, named: &Named) -> Result<()> {
-    write_down(work, named)
+pub(super) fn note(work: &Work<'_>, named: &Named, pin: Pin) -> Result<()> {
+    write_down(work, named, pin)
 }
 
 /// Pins and proves the account for the login in the home.
-fn write_down(work: &Work<'_>, named: &Named) -> Result<()> {
+fn write_down(work: &Work<'_>, named: &Named, pin: Pin) -> Result<()> {
     let Work {
         context, profile, ..
     } = work;
@@ -270,12 +273,18 @@ fn write_down(work: &Work<'_>, named: &Named) -> Result<()> {
     let proved = snapshot::provider::update(context, profile.provider, &deadline, |snapshot| {
         snapshot.restore(profile.id.as_str());
         let state = snapshot.entry(profile.id.as_str());
+        if pin == Pin::Anew {
+            // What was known is another account's; only what a person decided about the profile stays.
+            let drain = state.durable.drain.take();
+            *state = ProfileState::new(&profile.id);
+            state.durable.drain = drain;
+        }
         let proved = merge::prove(state, proof);
         if proved != Proved::Changed {
             state.durable.quarantine = None;
             state.auth_broken = None;
             state.login_expires_at = look.login.login_expires_at;
-            state.poll.reason = None;
+            state.poll = poll::with_new_login(&state.poll);
         }
         Ok(proved)
     })?;

@@ -41,10 +41,11 @@ use crate::provider::{LoginKind, Want};
 use crate::quota::refresh::{Ask, Asker, Target, refresh};
 use crate::registry::schema::{Credential, Profile, ProviderSettings, Registry, SafetyPolicy};
 use crate::snapshot;
+use crate::sys::attend::is_at_terminal;
 use crate::sys::interrupt::Interrupts;
 use refusal::Unfit;
 use stage::Stage;
-use verify::Named;
+use verify::{Named, Pin};
 
 /// How long a new login has to stay good before it counts.
 const SECOND_PROOF: Duration = Duration::from_secs(20);
@@ -117,23 +118,20 @@ pub fn enroll_missing(
         .filter(|profile| is_missing(context, profile))
         .collect();
     for (at, profile) in missing.iter().enumerate() {
-        tell(&format!(
-            "profile {} ({} of {}):",
-            profile.id,
-            at + 1,
-            missing.len()
-        ));
         let enrolled = if interrupts.came() {
-            Err(Unfit::interrupted(profile).into())
+            Err(Unfit::not_begun(profile).into())
         } else {
-            one(context, &profile.id, how, &interrupts, tell)
+            let of = missing.len();
+            tell(&format!("profile {} ({} of {of}):", profile.id, at + 1));
+            let enrolled = one(context, &profile.id, how, &interrupts, tell);
+            if let Err(error) = &enrolled {
+                tell(&error.message);
+            }
+            enrolled
         };
         let (enrolled, error) = match enrolled {
             Ok(enrolled) => (Some(enrolled), None),
-            Err(error) => {
-                tell(&error.message);
-                (None, Some(error))
-            }
+            Err(error) => (None, Some(error)),
         };
         list.enrollments.push(Enrollment {
             profile: profile.id.clone(),
@@ -230,16 +228,30 @@ impl Work<'_> {
         let Self { profile, .. } = self;
         let stage = Stage::make(self.context, profile)?;
         let home = stage.home();
+        let stays = if is_missing(self.context, profile) {
+            String::new()
+        } else {
+            format!(
+                "; the login that {} has stays until the new one is proved",
+                profile.id
+            )
+        };
         tell(&format!(
-            "logging in to {} for {}: the {} CLI asks you now; the login that {} has stays until the new one is proved",
-            profile.provider, profile.id, profile.provider, profile.id
+            "logging in to {0} for {1}: the {0} CLI asks you now{stays}",
+            profile.provider, profile.id
         ));
+        if !is_at_terminal() {
+            tell(
+                "standard input is no terminal: a code that the CLI asks for has to come in there; in a container, \
+                 start it with one (`-it`)",
+            );
+        }
         login::run(self, &home, method)?;
         let look = verify::read(self.context, profile, &home)?;
         let named = self.prove(&home, &look, tell)?;
-        force::check(self, &named.fingerprint)?;
+        let pin = force::check(self, &named.fingerprint)?;
         if self.is_good(&look, &named) {
-            force::note(self, &named)?;
+            force::note(self, &named, pin)?;
             tell("the login in force is good and of this account: it stays as it is");
             return Ok(self.done(EnrollmentOutcome::Unchanged, named, None));
         }
@@ -264,7 +276,7 @@ impl Work<'_> {
                 .hint(format!("agent-fleet profile verify --probe {}", profile.id)));
         }
         let named = self.prove(home, &look, tell)?;
-        force::check(self, &named.fingerprint)?;
+        let _: Pin = force::check(self, &named.fingerprint)?;
         let named = self.prove_again(home, &look, &named, tell)?;
         force::adopt(self, &look, &named)?;
         Ok(self.done(EnrollmentOutcome::Adopted, named, None))

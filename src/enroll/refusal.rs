@@ -50,6 +50,15 @@ impl Unfit {
         Self::new(profile, code::LOGIN_FAILED, "interrupted", message)
     }
 
+    /// The person ended the one before it.
+    pub(super) fn not_begun(profile: &Profile) -> Self {
+        let message = format!(
+            "the enrollment of profile `{}` was not begun, since the one before it was interrupted",
+            profile.id
+        );
+        Self::new(profile, code::LOGIN_FAILED, "interrupted", message)
+    }
+
     /// The CLI was content, but there is no login to be used.
     pub(super) fn no_login(profile: &Profile, word: &'static str) -> Self {
         let message = format!(

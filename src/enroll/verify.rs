@@ -115,23 +115,44 @@ pub(super) enum Wrong {
     Shared(Overlap),
 }
 
+/// What a login that may be taken means for the account that the profile is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Pin {
+    /// It is the same, or the first.
+    Keep,
+    /// It is another one: the one before is somebody else's here, so the profile could never use it again.
+    Anew,
+}
+
 /// Decides whether the account may be the profile's. Pure.
 pub(super) fn judge(
     profile: &str,
     fingerprint: &Fingerprint,
     others: &Others<'_>,
-) -> Result<(), Wrong> {
-    let mut all = vec![(profile, fingerprint)];
-    all.extend(others.siblings.iter().filter(|(id, _)| *id != profile));
-    let overlap = conflict::find(&all, others.anchors).remove(profile);
+) -> Result<Pin, Wrong> {
+    let overlap = |account: &Fingerprint| {
+        let mut all = vec![(profile, account)];
+        all.extend(others.siblings.iter().filter(|(id, _)| *id != profile));
+        conflict::find(&all, others.anchors).remove(profile)
+    };
+    let before = others.pinned.filter(|pinned| !pinned.overlaps(fingerprint));
     // Whose account it is says more than that it is not this profile's.
-    match (overlap, others.pinned) {
-        (Some(known @ (Overlap::Duplicate(_) | Overlap::Base | Overlap::Desktop)), _) => {
-            Err(Wrong::Shared(known))
-        }
-        (_, Some(pinned)) if !pinned.overlaps(fingerprint) => Err(Wrong::Account(pinned.clone())),
-        (Some(unknown), _) => Err(Wrong::Shared(unknown)),
-        (None, _) => Ok(()),
+    match (overlap(fingerprint), before) {
+        (Some(known), _) if is_known(&known) => Err(Wrong::Shared(known)),
+        (unknown, Some(pinned)) => match (overlap(pinned), unknown) {
+            (Some(taken), None) if is_known(&taken) => Ok(Pin::Anew),
+            _ => Err(Wrong::Account(pinned.clone())),
+        },
+        (Some(unknown), None) => Err(Wrong::Shared(unknown)),
+        (None, None) => Ok(Pin::Keep),
+    }
+}
+
+/// Whether somebody is known to hold the account, rather than perhaps.
+fn is_known(overlap: &Overlap) -> bool {
+    match overlap {
+        Overlap::Duplicate(_) | Overlap::Base | Overlap::Desktop => true,
+        Overlap::BaseUnverified(_) | Overlap::DesktopUnverified(_) => false,
     }
 }
 
@@ -150,10 +171,7 @@ pub(super) fn refused(
 
 /// The refusal of a login that someone else has, or may have.
 pub(super) fn shared(registry: &Registry, profile: &Profile, overlap: Overlap) -> Error {
-    let known = matches!(
-        overlap,
-        Overlap::Duplicate(_) | Overlap::Base | Overlap::Desktop
-    );
+    let known = is_known(&overlap);
     let mut error = Error::from(Conflict::of(registry, profile, overlap));
     if known {
         let message = error.message.replace("holds", "would hold");
@@ -165,7 +183,7 @@ pub(super) fn shared(registry: &Registry, profile: &Profile, overlap: Overlap) -
 
 #[cfg(test)]
 pub(super) mod tests {
-    use super::{Others, Wrong, judge};
+    use super::{Others, Pin, Wrong, judge};
     use crate::id::ProviderKind::Codex;
     use crate::identity::conflict::{AnchorIdentity, Anchors, Overlap};
     use crate::identity::fingerprint::{Account, Fingerprint, Key};
@@ -216,8 +234,20 @@ pub(super) mod tests {
             judge("codex-1", new, &others)
         };
         let nobody = || AnchorIdentity::Nobody;
-        assert_eq!(decide(&mine, Some(&mine), nobody()), Ok(()));
-        assert_eq!(decide(&fingerprint("new"), None, nobody()), Ok(()));
+        assert_eq!(decide(&mine, Some(&mine), nobody()), Ok(Pin::Keep));
+        assert_eq!(decide(&fingerprint("new"), None, nobody()), Ok(Pin::Keep));
+        // Whose account is a sibling's or the person's own may become somebody else, and only then.
+        for (pinned, base, decided) in [
+            (&other, nobody(), Ok(Pin::Anew)),
+            (&mine, AnchorIdentity::Account(mine.clone()), Ok(Pin::Anew)),
+            (
+                &mine,
+                AnchorIdentity::Unverified("no_login"),
+                Err(Wrong::Account(mine.clone())),
+            ),
+        ] {
+            assert_eq!(decide(&fingerprint("new"), Some(pinned), base), decided);
+        }
         assert_eq!(
             decide(&fingerprint("new"), Some(&mine), nobody()),
             Err(Wrong::Account(mine.clone()))

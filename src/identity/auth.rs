@@ -27,9 +27,8 @@ pub fn status(context: &Context, registry: &Registry, profile: &Profile) -> Auth
     let word = word(&seen, now);
     let file = profile.home.join(provider.credential_file());
     let hint = match (word, refusing.and_then(|found| found.file.as_ref())) {
-        ("logged_out" | "expired", _) => Some(refusal::log_in(profile)),
+        ("logged_out" | "expired" | "api_key", _) => Some(refusal::log_in(profile)),
         ("unknown", _) => Some(refusal::look_at(&file)),
-        ("api_key", _) => Some(format!("agent-fleet profile status {}", profile.id)),
         (_, Some(file)) => Some(format!("${{EDITOR:-vi}} {}", shell::quote(file.as_str()))),
         (_, None) => None,
     };

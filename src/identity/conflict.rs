@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::fingerprint::Fingerprint;
+use super::refusal;
 use crate::error::{Code, Refusal, code};
 use crate::id::ProviderKind;
 use crate::provider;
@@ -95,7 +96,7 @@ impl Conflict {
             profile: profile.id.to_string(),
             provider: profile.provider,
             overlap,
-            login: provider.login_command(&profile.home),
+            login: refusal::log_in(profile),
             renew_base: provider.renew_command(base),
             login_base: provider.base_login_command(base),
         }

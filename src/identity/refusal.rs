@@ -6,7 +6,7 @@ use super::proof::{Standing, Unproven};
 use crate::error::{Code, Error, Refusal, code};
 use crate::id::ProfileId;
 use crate::provider;
-use crate::registry::schema::Profile;
+use crate::registry::schema::{Profile, SafetyPolicy};
 use crate::sys::shell;
 
 impl Unproven {
@@ -66,7 +66,11 @@ impl Standing {
             return format!("agent-fleet profile verify {id}");
         };
         match reason {
-            Unproven::NoLogin | Unproven::LoggedOut | Unproven::LoginExpired => log_in(profile),
+            Unproven::NoLogin
+            | Unproven::LoggedOut
+            | Unproven::LoginExpired
+            // A subscription's login takes its place.
+            | Unproven::ApiKey => log_in(profile),
             Unproven::CredentialLink
             | Unproven::CredentialUnreadable
             | Unproven::CredentialUnparsable => {
@@ -74,7 +78,6 @@ impl Standing {
                 look_at(&profile.home.join(file))
             }
             Unproven::TokenExpired => format!("agent-fleet profile verify {id} --probe"),
-            Unproven::ApiKey => format!("agent-fleet profile status {id}"),
             Unproven::NotEnrolled => format!("agent-fleet profile verify {id}"),
         }
     }
@@ -85,12 +88,16 @@ pub fn look_at(credential: &Utf8Path) -> String {
     format!("ls -li {}", shell::quote(credential.as_str()))
 }
 
-/// The command by which a person logs in to a profile's home.
+/// The command by which a person gives a profile its login.
+///
+/// A profile that is not for workers is not enrolled: its person logs in with the provider's own command.
 pub fn log_in(profile: &Profile) -> String {
-    // Codex refuses to log in to a home that does not exist.
-    if profile.home.exists() {
+    if profile.safety_policy == SafetyPolicy::Worker {
+        format!("agent-fleet profile enroll {}", profile.id)
+    } else if profile.home.exists() {
         provider::of(profile.provider).login_command(&profile.home)
     } else {
+        // Codex refuses to log in to a home that does not exist.
         format!("agent-fleet profile provision {}", profile.id)
     }
 }
@@ -125,7 +132,7 @@ pub fn foreign(profile: &Profile) -> Error {
 
 #[cfg(test)]
 mod tests {
-    use super::broken;
+    use super::{broken, log_in};
     use crate::error::Refusal as _;
     use crate::id::ProviderKind::Claude;
     use crate::identity::proof::{Standing, Unproven};
@@ -135,7 +142,7 @@ mod tests {
     fn each_missing_proof_says_what_a_person_types() {
         let directory = tempfile::tempdir().unwrap();
         let home = camino::Utf8Path::from_path(directory.path()).unwrap();
-        let profile = |home: &camino::Utf8Path| Profile {
+        let of_policy = |home: &camino::Utf8Path, safety_policy| Profile {
             id: "claude-1".parse().unwrap(),
             provider: Claude,
             home: home.to_owned(),
@@ -145,30 +152,38 @@ mod tests {
             max_concurrent: 1,
             reserve_percent: 0.0,
             weight: 1,
-            safety_policy: SafetyPolicy::Worker,
+            safety_policy,
             allow_overage: false,
         };
+        let profile = |home: &camino::Utf8Path| of_policy(home, SafetyPolicy::Worker);
         let hint = |standing: Standing, home: &camino::Utf8Path| {
             let refusal = standing.refusal(&profile(home)).unwrap();
             refusal.hint().unwrap()
         };
         let unproven = Standing::Unproven;
-        let login = format!("env CLAUDE_CONFIG_DIR={home} claude auth login");
+        let login = "agent-fleet profile enroll claude-1";
         for ended in [
             Unproven::NoLogin,
             Unproven::LoggedOut,
             Unproven::LoginExpired,
+            Unproven::ApiKey,
         ] {
             assert_eq!(hint(unproven(ended), home), login);
         }
-        assert_eq!(broken(&profile(home)).hint, Some(login));
+        assert_eq!(broken(&profile(home)).hint.as_deref(), Some(login));
         assert_eq!(
             hint(unproven(Unproven::TokenExpired), home),
             "agent-fleet profile verify claude-1 --probe",
             "a token that ran out is no lost login"
         );
+        let own = |home: &camino::Utf8Path| log_in(&of_policy(home, SafetyPolicy::ManualOnly));
         assert_eq!(
-            hint(unproven(Unproven::NoLogin), &home.join("missing")),
+            own(home),
+            format!("env CLAUDE_CONFIG_DIR={home} claude auth login"),
+            "nobody enrolls a profile that is not for workers"
+        );
+        assert_eq!(
+            own(&home.join("missing")),
             "agent-fleet profile provision claude-1"
         );
         assert_eq!(

@@ -1,7 +1,7 @@
 //! What people want to know of a lease, in files of its own: `<task-key>.<generation>.json`.
 //!
-//! Written before the record that it belongs to, under a name that never existed (rename-over would stall on
-//! a flush), and removed with it. Nothing is decided by it but the wording of a conflict: a missing or broken
+//! Written before the record that it belongs to, whole from the start, under a name that never existed (rename-over
+//! would stall on a flush), and removed with it. Nothing is decided by it but the wording of a conflict: a missing or broken
 //! file shows as `details lost`, never as a lost lease. After the loss of a table it names the profile of a
 //! witness that is still held.
 
@@ -14,7 +14,8 @@ use sha2::{Digest as _, Sha256};
 
 use crate::error::{Error, Result};
 use crate::id::{PoolId, ProfileId, ProviderKind, Task, TaskKey};
-use crate::store::{directory, read, replace};
+use crate::store::replace::{self, TEMPORARY_PREFIX};
+use crate::store::{directory, read};
 
 /// Extension of both files.
 pub(super) const EXTENSION: &str = "json";
@@ -59,15 +60,17 @@ fn bound_path(directory: &Utf8Path, task: TaskKey, generation: u64) -> Utf8PathB
 fn create(path: &Utf8Path, content: &impl Serialize) -> Result<()> {
     let bytes = serde_json::to_vec(content)
         .map_err(|error| Error::internal(format!("cannot serialise: {error}")))?;
-    match replace::create(path, &bytes) {
-        // Whoever wrote it was killed before its record; the `leases` lock keeps others away.
+    // One name for all: the `leases` lock keeps others away, and what a killed writer left is in nobody's way.
+    let temporary = path.with_file_name(format!("{TEMPORARY_PREFIX}details"));
+    match replace::create(&temporary, &bytes) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            directory::remove_file(path)?;
-            replace::create(path, &bytes)
+            directory::remove_file(&temporary)?;
+            replace::create(&temporary, &bytes)
         }
         other => other,
     }
-    .map_err(|error| Error::io("write", path, &error))
+    .map_err(|error| Error::io("write", path, &error))?;
+    replace::rename(&temporary, path)
 }
 
 /// Writes the details of a grant.

@@ -209,6 +209,7 @@ impl Machine for ThisMachine {
 
     fn replace_table(&self, blocks: &[Bytes]) -> Result<()> {
         let bytes = blocks.as_flattened();
+        replace::sweep_of(self.table_path());
         replace::replace(self.table_path(), bytes, Durability::Volatile)
     }
 
@@ -228,6 +229,7 @@ impl Machine for ThisMachine {
     fn save_epoch(&self, epoch: u32) -> Result<()> {
         let line = seal::line(&epoch.to_string());
         let path = self.directory.join("epoch");
+        replace::sweep_of(&path);
         replace::replace(path, line.as_bytes(), Durability::Durable)
     }
 

@@ -16,6 +16,17 @@ pub(crate) fn identity_source(provider: ProviderKind) -> &'static str {
     }
 }
 
+/// The plan that a credential file claims, if it is one short word; nobody checks it.
+pub(crate) fn plan(provider: ProviderKind, credential: &[u8]) -> Option<String> {
+    let word = match provider {
+        ProviderKind::Claude => claude::login::plan(credential),
+        ProviderKind::Codex => codex::login::plan(credential),
+        ProviderKind::Scripted => None,
+    }?;
+    let is_word = |letter: u8| letter.is_ascii_alphanumeric() || letter == b'_' || letter == b'-';
+    (word.len() <= 24 && word.bytes().all(is_word)).then_some(word)
+}
+
 /// Whom the files of a home claim its login belongs to; `settings` is where the CLI's own settings are. A claim proves nothing, but one that contradicts
 /// the server means that a login is half-way in or out.
 pub(crate) fn hints(

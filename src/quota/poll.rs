@@ -125,6 +125,20 @@ pub fn may_prove(poll: &Poll, digest: Option<&str>, asker: Asker, now: Timestamp
     skips_wait || next_at(poll, now).is_none()
 }
 
+/// What to remember once a person has given the profile a login that was just proved: the budget, and a pause that the
+/// server asked for. Every other wait was for the login before.
+pub fn with_new_login(poll: &Poll) -> Poll {
+    if poll.reason.as_deref() == Some(THROTTLED) {
+        return poll.clone();
+    }
+    Poll {
+        next_at: None,
+        failures: 0,
+        reason: None,
+        ..poll.clone()
+    }
+}
+
 /// What to remember before a fetch is made, in case nobody lives to tell how it ended: a failure of unknown
 /// kind. Someone who stopped a command with Ctrl-C may want it again soon.
 pub fn begin(poll: &Poll, digest: Option<&str>, now: Timestamp) -> Poll {

@@ -1,5 +1,6 @@
 use super::{
     BUDGET, INTERVAL, after, begin, is_under_way, may_measure, may_prove, next_at, proved,
+    with_new_login,
 };
 use crate::provider::FetchError;
 use crate::quota::refresh::Asker::{Person, Program};
@@ -265,4 +266,25 @@ proptest! {
             prop_assert!(within.count() <= BUDGET);
         }
     }
+}
+
+#[test]
+fn a_login_that_was_just_proved_waits_for_nothing_but_what_the_server_asked_for() {
+    let ends = |error: FetchError| {
+        let poll = measured(&Poll::default(), "old", Err(&error), start());
+        let again = measured(&poll, "old", Err(&error), later(60));
+        with_new_login(&again)
+    };
+    for error in [
+        FetchError::Unauthorized,
+        FetchError::Forbidden,
+        FetchError::Shape,
+        FetchError::Unavailable("it answered 500".to_owned()),
+    ] {
+        let poll = ends(error);
+        assert!(may_measure(&poll, Some("new"), later(61)), "{poll:?}");
+        assert_eq!((poll.failures, poll.calls.len()), (0, 2), "{poll:?}");
+    }
+    let throttled = ends(FetchError::Throttled(Some(3000)));
+    assert!(!may_measure(&throttled, Some("new"), later(61)));
 }

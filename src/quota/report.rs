@@ -18,6 +18,7 @@ use crate::registry::schema::{Profile, QuotaReader, Registry};
 use crate::snapshot::fold;
 use crate::snapshot::profile::ProfileState;
 use crate::snapshot::provider::Snapshot;
+use crate::transaction::pending;
 
 /// What is asked about before the rows are made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +32,9 @@ pub enum Renewal {
 }
 
 /// The quota of some profiles, in their order.
+///
+/// While a change of a login is pending that somebody has to take back first, nothing of its provider is asked about: the
+/// login in force may be one that nobody will have had.
 pub fn rows(
     context: &Context,
     registry: &Registry,
@@ -41,8 +45,13 @@ pub fn rows(
     let known = snapshots(context, profiles, deadline)?;
     let now = context.clock.now();
     let mut asks = Vec::new();
+    let mut fenced = BTreeSet::new();
     if renewal != Renewal::None {
+        fenced = pending::fenced(context)?;
         for profile in profiles {
+            if fenced.contains(&profile.provider) {
+                continue;
+            }
             let state = state(&known, profile);
             let standing = proof::check(
                 context,
@@ -68,18 +77,20 @@ pub fn rows(
             }
         }
     }
-    if asks.is_empty() {
-        return profiles
-            .iter()
-            .map(|profile| row(context, registry, profile, &known[&profile.provider]))
-            .collect();
-    }
-    refresh(context, registry, &asks, deadline)?;
-    let known = snapshots(context, profiles, deadline)?;
-    profiles
-        .iter()
-        .map(|profile| row(context, registry, profile, &known[&profile.provider]))
-        .collect()
+    let known = if asks.is_empty() {
+        known
+    } else {
+        refresh(context, registry, &asks, deadline)?;
+        snapshots(context, profiles, deadline)?
+    };
+    let rows = profiles.iter().map(|profile| {
+        let mut row = row(context, registry, profile, &known[&profile.provider])?;
+        if fenced.contains(&profile.provider) {
+            row.reason = Some(code::TRANSACTION_PENDING.name.to_owned());
+        }
+        Ok(row)
+    });
+    rows.collect()
 }
 
 fn snapshots(

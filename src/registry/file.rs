@@ -30,6 +30,14 @@ pub fn identity(roots: &Roots) -> Result<Identity> {
             Error::new(code::IO, format!("the registry `{path}` is not a file"))
                 .hint(format!("ls -ld {}", shell::quote(path.as_str()))),
         ),
+        // `init` would find something there, and never writes where a link leads.
+        Err(error) if error.kind() == io::ErrorKind::NotFound && leads_nowhere(path) => {
+            let message =
+                format!("the registry `{path}` is a link, and there is nothing where it leads");
+            Err(Error::new(code::CONFIG_MISSING, message)
+                .hint(format!("ls -l {}", shell::quote(path.as_str())))
+                .detail("path", path.as_str()))
+        }
         Err(error) if error.kind() == io::ErrorKind::NotFound => Err(Error::new(
             code::CONFIG_MISSING,
             format!("there is no registry at `{path}`"),
@@ -38,6 +46,11 @@ pub fn identity(roots: &Roots) -> Result<Identity> {
         .detail("path", path.as_str())),
         Err(error) => Err(Error::io("read the registry", path, &error)),
     }
+}
+
+/// Whether a path is a link to something that is not there.
+fn leads_nowhere(path: &Utf8Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|found| found.is_symlink())
 }
 
 /// Reads the registry's text.

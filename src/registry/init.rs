@@ -14,7 +14,6 @@ use crate::contract::registry::Initialised;
 use crate::env::Context;
 use crate::error::{Error, Result, code};
 use crate::id::{ProfileId, ProviderKind};
-use crate::provider;
 use crate::store::{directory, replace};
 
 /// How many profiles of each provider.
@@ -35,11 +34,13 @@ pub fn init(context: &Context, counts: &Counts) -> Result<Initialised> {
         .hint(addition(context, counts).unwrap_or_else(|| "agent-fleet config list".to_owned()))
     };
     if fs::symlink_metadata(target).is_ok() {
+        // A link that leads nowhere, a directory: each has a sentence of its own.
+        file::identity(&context.roots)?;
         return Err(exists());
     }
     let binaries = binaries(context, counts)?;
     if let Some(parent) = target.parent() {
-        directory::ensure(parent)?;
+        directory::establish(parent)?;
     }
     let id = install::ensure(context)?;
     let text = text(context, counts, &binaries, &id)?;
@@ -122,9 +123,10 @@ fn next(
         (Some(first), _) => {
             next.push("agent-fleet project register /path/to/your/repository".to_owned());
             next.push("agent-fleet profile provision --all".to_owned());
-            if first.provider != ProviderKind::Scripted {
-                next.push(provider::of(first.provider).login_command(&first.home));
-            }
+            next.push(match profiles {
+                [only] => format!("agent-fleet profile enroll {}", only.id),
+                _ => "agent-fleet profile enroll --all-missing".to_owned(),
+            });
             next.push(format!("agent-fleet profile enable {}", first.id));
         }
         (None, Some((kind, _))) => {

@@ -136,7 +136,7 @@ fn establish(context: &Context) -> Result<Install> {
         id: Uuid::new_v4().to_string(),
         key: hex(&key.finalize()),
     };
-    directory::ensure(&context.roots.state)?;
+    directory::establish(&context.roots.state)?;
     let text = serde_json::to_string(&install)
         .map_err(|error| Error::internal(format!("cannot serialise: {error}")))?;
     replace::establish(path(context), text.as_bytes())?;

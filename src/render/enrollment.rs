@@ -41,7 +41,16 @@ impl Human for EnrollmentList {
     fn page(&self, _: Timestamp) -> Page {
         let rows = self.enrollments.iter().map(cells).collect();
         let columns = ["profile", "provider", "login", "account", "work"];
-        Page::new().table(&columns, rows, "every profile has a login")
+        let page = Page::new().table(&columns, rows, "no profile misses a login");
+        let enrolled = self
+            .enrollments
+            .iter()
+            .filter_map(|row| row.enrolled.as_ref());
+        match enrolled.filter_map(|one| one.hint.as_ref()).next() {
+            // A refusal has a command of its own.
+            Some(hint) if self.enrollments.iter().all(|row| row.code.is_none()) => page.next(hint),
+            Some(_) | None => page,
+        }
     }
 }
 

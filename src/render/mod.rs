@@ -3,10 +3,12 @@
 //! Pages of the contract's types live here, one file per noun; a command with a small answer of its own
 //! keeps its page beside it. Nothing in here decides anything.
 
+mod audit;
 mod doctor;
 mod document;
 mod enrollment;
 mod identity;
+mod import;
 mod launch;
 mod lease;
 pub mod page;

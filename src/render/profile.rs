@@ -16,8 +16,11 @@ const FIRST_PROFILE: &str = "agent-fleet profile add claude-1 --provider claude"
 
 impl Human for Provisioned {
     fn page(&self, _: Timestamp) -> Page {
-        provisioned_page(Page::new(), self)
-            .next(&format!("agent-fleet profile enable {}", self.profile))
+        let page = provisioned_page(Page::new(), self);
+        match &self.hint {
+            Some(hint) => page.next(hint),
+            None => page,
+        }
     }
 }
 
@@ -26,10 +29,22 @@ impl Human for ProvisionedList {
         if self.profiles.is_empty() {
             return Page::new().line("no profiles yet").next(FIRST_PROFILE);
         }
+        let enrolls = |hint: &&String| hint.starts_with("agent-fleet profile enroll ");
+        let missing: Vec<&String> = self
+            .profiles
+            .iter()
+            .filter_map(|profile| profile.hint.as_ref())
+            .filter(enrolls)
+            .collect();
+        let next = match missing[..] {
+            [] => "agent-fleet profile status",
+            [only] => only,
+            _ => "agent-fleet profile enroll --all-missing",
+        };
         self.profiles
             .iter()
             .fold(Page::new(), provisioned_page)
-            .next("agent-fleet profile status")
+            .next(next)
     }
 }
 

@@ -2,6 +2,7 @@
 
 pub mod doctor;
 pub mod inhabitants;
+pub mod log_in;
 pub mod pool;
 pub mod profile;
 pub mod refresh_lock;

@@ -15,6 +15,7 @@ use crate::lease::{LeaseStore, Occupancy};
 use crate::provider::overrides;
 use crate::quota::report::row;
 use crate::registry::schema::{Profile, Registry};
+use crate::report::log_in::AtWork;
 use crate::snapshot::profile::ProfileState;
 
 /// The status of some profiles, in their order.
@@ -34,6 +35,7 @@ pub fn statuses(
         Vec::new()
     };
     let slots = Slots {
+        at_work: AtWork::of(registry, &occupancy),
         occupancy,
         leases,
         now: context.clock.now(),
@@ -59,6 +61,7 @@ pub fn statuses(
 
 /// Who holds which slot.
 struct Slots {
+    at_work: AtWork,
     occupancy: Occupancy,
     leases: Vec<Lease>,
     now: Timestamp,
@@ -87,6 +90,9 @@ fn status(
     let state = &report.state;
     let taken = taken(profile, &slots.occupancy);
     let expires_at = slots.expires_at(profile);
+    let mut routeability = with_slots(report.routeability, profile, taken, expires_at);
+    let hint = routeability.hint.take();
+    routeability.hint = hint.map(|hint| slots.at_work.beside(hint, profile));
     Ok(ProfileStatus {
         profile: Shown::from(profile),
         active_leases: slots.occupancy.live(&profile.id),
@@ -108,7 +114,7 @@ fn status(
                 .and_then(|reading| reading.overage_enabled),
             allowed: profile.allow_overage,
         },
-        routeability: with_slots(report.routeability, profile, taken, expires_at),
+        routeability,
         auth_overrides: overrides::found(context, registry, profile, None)
             .into_iter()
             .map(Into::into)

@@ -180,6 +180,7 @@ pub(super) fn write(
     fields.insert("profile".to_owned(), profile.into());
     fields.insert("provider".to_owned(), provider.name().into());
     let bytes = serde_json::to_vec_pretty(&fields).map_err(failed)?;
+    replace::sweep_of(&path);
     replace::replace(&path, &bytes, Durability::Durable)
 }
 
@@ -233,6 +234,7 @@ fn remember(
         lines.push(seal::line(&json));
     }
     let text = lines.join("\n") + "\n";
+    replace::sweep_of(&path);
     replace::replace(&path, text.as_bytes(), Durability::Durable)
 }
 

@@ -4,7 +4,8 @@
 //! turn in a transcript; what a worker merely prints never does. The same evidence may come by several ways
 //! and be read again from its beginning: applying it twice changes nothing, and news older than a proof, a
 //! longer cooldown or a person's word yields to it; what lies ahead of the clock is from before it was set
-//! back, and nothing yields to that.
+//! back, and nothing yields to that. News older than the account itself, as far as it is the profile's, is of
+//! another one that had the profile's name or home before, and counts for nothing.
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -44,6 +45,9 @@ pub fn apply_event(snapshot: &mut Snapshot, event: &Event, now: Timestamp) {
         return;
     }
     let state = snapshot.entry(event.profile.as_str());
+    if is_of_another(state, event.at, now) {
+        return;
+    }
     let used = state.last_used.filter(|used| !is_ahead(*used, now));
     state.last_used = used.max(Some(event.at));
     if let Some(path) = event
@@ -86,6 +90,13 @@ pub fn apply_event(snapshot: &mut Snapshot, event: &Event, now: Timestamp) {
         | Kind::Notification
         | Kind::TurnEnd => {}
     }
+}
+
+/// Whether what was seen at `at` is of another account than the one that was pinned since: no worker starts on a
+/// profile whose account was never proved.
+fn is_of_another(state: &ProfileState, at: Timestamp, now: Timestamp) -> bool {
+    let pinned = state.durable.pinned.as_ref().map(|pinned| pinned.at);
+    pinned.is_some_and(|pinned| at < pinned && !is_ahead(pinned, now))
 }
 
 /// What the event of a failed turn says of its account.
@@ -157,8 +168,14 @@ pub fn apply_ending(
 ) {
     let unknown = snapshot.damaged.contains_key(profile);
     let state = snapshot.entry(profile);
+    if ending.at.is_some_and(|at| is_of_another(state, at, now)) {
+        return;
+    }
     let kept = unknown.then(|| state.durable.clone());
-    if let Some(at) = ending.windows_at {
+    if let Some(at) = ending
+        .windows_at
+        .filter(|at| !is_of_another(state, *at, now))
+    {
         saw_windows(state, &ending.windows, at, source(ending), now);
     }
     if let (Some(limit), Some(at)) = (ending.limit, ending.at)

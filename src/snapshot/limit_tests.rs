@@ -294,6 +294,44 @@ fn a_refused_login_is_broken_until_a_newer_proof() {
 }
 
 #[test]
+fn what_is_older_than_the_account_itself_is_of_another_and_counts_for_nothing() {
+    let before = after(-90);
+    let windows = vec![window(WindowKind::Weekly, None, 0.0, 200_000)];
+    let mut seen = event("t", Windows, 1, 1);
+    (seen.at, seen.windows) = (before, windows.clone());
+    let mut failed = failure("usage_limit_reached");
+    (failed.at, failed.windows) = (before, windows.clone());
+    failed.transcript = Some("/home/t.jsonl".into());
+    let ending = Ending {
+        at: Some(before),
+        windows_at: Some(before),
+        overage_used: true,
+        ..ended(Limit::Quota, Some(reset(200_000)), windows)
+    };
+    let apply = |snapshot: &mut Snapshot| {
+        apply_event(snapshot, &seen, now());
+        apply_event(snapshot, &failed, now());
+        apply_ending(snapshot, NAME, &ending, Spending::Refused, now());
+    };
+    let mut snapshot = proved();
+    apply(&mut snapshot);
+    assert_eq!(snapshot.states, proved().states);
+    // Met while the profile had no account, it ends with the first.
+    let mut early = Snapshot::default();
+    apply(&mut early);
+    assert!(early.states[NAME].durable.cooldown.is_some());
+    let proof = snapshot.states[NAME].proof.clone().unwrap();
+    merge::prove(early.entry(NAME), proof);
+    assert_eq!(early.states[NAME].durable.cooldown, None);
+    // A pin from ahead is from before the clock was set back.
+    let mut set_back = proved();
+    let pinned = set_back.entry(NAME).durable.pinned.as_mut().unwrap();
+    pinned.at = after(7200);
+    apply(&mut set_back);
+    assert!(set_back.states[NAME].durable.cooldown.is_some());
+}
+
+#[test]
 fn each_leases_transcript_is_kept_and_a_later_conversation_replaces_it() {
     let mut snapshot = Snapshot::default();
     let mut start = |generation: u64, path: &str| {

@@ -1,6 +1,6 @@
 //! Putting what was just learned into a profile's state, field by field.
 //!
-//! The first proof pins the account for good. A later one of the same account renews the proof; one of
+//! The first proof pins the account for good, and ends what rested before it. A later one of the same account renews the proof; one of
 //! another account isolates the profile and leaves its last proof out, so that a sibling whose login was
 //! copied here is not taken for the intruder. A reading counts only for the account it was taken with.
 //!
@@ -35,12 +35,17 @@ pub fn prove(state: &mut ProfileState, proof: Proof) -> Proved {
     let proved = match &mut state.durable.pinned {
         None => {
             state.durable.pinned = Some(pin(&proof));
+            // Whatever rests since before rests for an account that nobody knew.
+            state.cooldown = None;
+            state.durable.cooldown = None;
             Proved::Pinned
         }
         Some(pinned) if pinned.fingerprint.overlaps(&proof.fingerprint) => {
             // Another source may know more of the same account; what is known is never given up.
             if known(&proof.fingerprint) > known(&pinned.fingerprint) {
-                *pinned = pin(&proof);
+                // It is the account for as long as it was.
+                let at = pinned.at;
+                *pinned = Pinned { at, ..pin(&proof) };
             }
             Proved::Same
         }

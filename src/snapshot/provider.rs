@@ -17,7 +17,9 @@ use serde::{Deserialize, Serialize};
 
 use super::durable::{self, Damage};
 use super::profile::{Durable, ProfileState};
+use crate::audit::{self, Mark};
 use crate::clock::Deadline;
+use crate::contract::audit::AuditEvent;
 use crate::crash_point;
 use crate::env::Context;
 use crate::error::{Error, Result, code};
@@ -209,10 +211,10 @@ pub fn update<T>(
     let bytes = read::optional(&path)?;
     let parsed = parse(bytes.as_deref(), &path)?;
     let (mut snapshot, mut profiles) = complete(context, provider, parsed)?;
-    let before: BTreeMap<String, Durable> = snapshot
+    let before: BTreeMap<String, Mark> = snapshot
         .states
         .iter()
-        .map(|(name, state)| (name.clone(), state.durable.clone()))
+        .map(|(name, state)| (name.clone(), Mark::of(state)))
         .collect();
     let answer = change(&mut snapshot)?;
     let changed: Vec<(&String, &Durable)> = snapshot
@@ -221,8 +223,10 @@ pub fn update<T>(
         .map(|(name, state)| (name, &state.durable))
         .filter(|(name, durable)| {
             let known = before.get(*name);
-            known.map_or_else(|| **durable != Durable::default(), |old| old != *durable)
-                || snapshot.restored.contains(*name)
+            known.map_or_else(
+                || **durable != Durable::default(),
+                |old| old.durable != **durable,
+            ) || snapshot.restored.contains(*name)
         })
         .collect();
     if let Some(damage) = changed
@@ -232,7 +236,7 @@ pub fn update<T>(
         return Err(damage.clone().into());
     }
     if !changed.is_empty() {
-        directory::ensure(durable::folder(context))?;
+        directory::establish(durable::folder(context))?;
     }
     for (name, durable) in &changed {
         durable::write(context, provider, name, durable)?;
@@ -249,9 +253,36 @@ pub fn update<T>(
         if let Some(directory) = path.parent() {
             directory::ensure(directory)?;
         }
+        replace::sweep_of(&path);
         replace::replace(&path, text.as_bytes(), Durability::Volatile)?;
+        note(context, provider, &before, &snapshot);
     }
     Ok(answer)
+}
+
+/// Writes down what an update amounts to.
+fn note(
+    context: &Context,
+    provider: ProviderKind,
+    before: &BTreeMap<String, Mark>,
+    after: &Snapshot,
+) {
+    let unknown = Mark::default();
+    let now = context.clock.now();
+    for (name, state) in &after.states {
+        let start = |word: &str| AuditEvent {
+            provider: Some(provider.to_string()),
+            profile: Some(name.clone()),
+            ..audit::event(context, word)
+        };
+        let before = before.get(name).unwrap_or(&unknown);
+        if before.still_holds(state) {
+            continue;
+        }
+        for event in audit::changes(before, &Mark::of(state), now, start) {
+            audit::write(context, &event);
+        }
+    }
 }
 
 fn serialize(snapshot: &Snapshot, profiles: Option<Identity>) -> Result<String> {

@@ -1,7 +1,7 @@
 //! Places where a test can end the process, one after each durable step.
 //!
-//! With the feature `test-fakes`, `AGENT_FLEET_TEST_CRASH_AT=<n>` aborts at the n-th point that the process
-//! passes, and `AGENT_FLEET_TEST_CRASH_TRACE=<file>` lists the points it passes. Without it there is no code.
+//! With the feature `test-fakes`, `AGENT_FLEET_TEST_CRASH_AT` aborts at the n-th point that the process passes, or
+//! at the first one of a name, and `AGENT_FLEET_TEST_CRASH_TRACE=<file>` lists the points it passes. Without it there is no code.
 
 /// Names a crash point.
 #[macro_export]
@@ -32,7 +32,7 @@ pub fn reached(name: &str) {
         drop(writeln!(file, "{name}"));
     }
     let wanted = std::env::var("AGENT_FLEET_TEST_CRASH_AT").ok();
-    if wanted.and_then(|text| text.parse().ok()) == Some(count) {
+    if wanted.is_some_and(|wanted| wanted == name || wanted.parse() == Ok(count)) {
         std::process::abort();
     }
 }

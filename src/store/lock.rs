@@ -3,8 +3,8 @@
 //! A lock is an `flock` (through fs4) on a file under `state/locks` that is never deleted or replaced. The
 //! kernel releases it when its holder dies, so there is no stale-lock protocol. The file's body names the
 //! exclusive holder, for people and for the maintenance check. Locks are taken in the order of [`Name`];
-//! `Fetch` and `Start` are taken with no other held; only `Snapshot` may follow a `Fetch`. A debug assertion
-//! keeps the order per thread.
+//! `Fetch` and `Start` are taken with no other held; only `Snapshot` may follow a `Fetch`. `Audit` may follow any:
+//! nobody waits for it. A debug assertion keeps the order per thread.
 //!
 //! Limits: `flock` is advisory and per open file; network file systems are refused, not trusted.
 
@@ -36,6 +36,8 @@ pub enum Name {
     Snapshot(ProviderKind),
     /// The registry file.
     Registry,
+    /// Setting a full audit file aside; never waited for.
+    Audit,
     /// One fetch per profile and machine.
     Fetch(ProfileId),
     /// The start gate's record of a profile.
@@ -50,6 +52,7 @@ impl Name {
             Self::Leases => "leases.lock".to_owned(),
             Self::Snapshot(provider) => format!("snapshot-{provider}.lock"),
             Self::Registry => "registry.lock".to_owned(),
+            Self::Audit => "audit.lock".to_owned(),
             Self::Fetch(profile) => format!("fetch-{profile}.lock"),
             Self::Start(profile) => format!("start-{profile}.lock"),
         }
@@ -63,7 +66,10 @@ impl Name {
     fn admits(&self, next: &Self) -> bool {
         // A fetch writes down its result before it lets go, or the next waiter would fetch again. Nobody
         // waits for a fetch while holding anything, so this cannot close a circle.
-        let result = matches!((self, next), (Self::Fetch(_), Self::Snapshot(_)));
+        let result = matches!(
+            (self, next),
+            (Self::Fetch(_), Self::Snapshot(_)) | (_, Self::Audit)
+        );
         result || (self < next && !self.is_alone())
     }
 }

@@ -145,13 +145,14 @@ pub fn present(folder: impl AsRef<Path>) -> Result<Vec<Seen>> {
     let mut found = Vec::new();
     for entry in entries {
         let name = entry.map_err(failed)?.file_name();
-        let Some(name) = name
-            .to_str()
-            .filter(|name| !name.starts_with(TEMPORARY_PREFIX))
-        else {
+        let Some(name) = name.to_str() else {
             continue;
         };
         let path = folder.join(name);
+        if name.starts_with(TEMPORARY_PREFIX) {
+            sweep_unborn(&path);
+            continue;
+        }
         // One that cannot be opened was removed meanwhile, or is not ours.
         let Ok(file) = read::open(&path) else {
             continue;
@@ -170,6 +171,17 @@ pub fn present(folder: impl AsRef<Path>) -> Result<Vec<Seen>> {
     }
     found.sort_by(|one, other| one.name.cmp(&other.name));
     Ok(found)
+}
+
+/// Removes a file whose owner was killed before it had its name. Owners lock before they write the first byte, so one
+/// that is empty may be about to be locked.
+fn sweep_unborn(path: &Path) {
+    let Ok(file) = read::open(path) else { return };
+    let has_bytes = file.metadata().is_ok_and(|found| found.len() > 0);
+    if has_bytes && lock::try_flock(&file, Mode::Shared).is_ok_and(|free| free) {
+        drop(directory::remove_file(path));
+        drop(lock::unlock(&file));
+    }
 }
 
 #[cfg(test)]
@@ -211,11 +223,17 @@ mod tests {
         let clock = Clock::real();
         std::fs::create_dir(directory.path().join("folder")).unwrap();
         let left = directory.path().join("left");
-        super::replace::create(&left, b"0000000000000007\n").unwrap();
+        let unborn = [".tmp-killed", ".tmp-about-to-be-locked"];
+        let unborn = unborn.map(|name| directory.path().join(name));
+        for (path, bytes) in [&left, &unborn[0], &unborn[1]].into_iter().zip([9, 3, 0]) {
+            super::replace::create(path, &b"000000007\n"[..bytes]).unwrap();
+        }
         let torn = Presence::announce(directory.path(), "torn", 1, "x", &clock).unwrap();
         torn.file.set_len(3).unwrap();
         let seen = present(directory.path()).unwrap();
         assert!(!left.exists(), "a free ticket stayed");
+        let there = unborn.map(|path| path.exists());
+        assert_eq!(there, [false, true]);
         let torn = seen.iter().find(|seen| seen.name == "torn").unwrap();
         assert_eq!((torn.stamp(), torn.text(&clock)), (None, None));
     }

@@ -68,7 +68,7 @@ fn temporary<'a>(
         .parent()
         .ok_or_else(|| Error::internal(format!("`{}` has no directory", path.display())))?;
     let mut file = tempfile::Builder::new()
-        .prefix(TEMPORARY_PREFIX)
+        .prefix(&prefix_of(path))
         .tempfile_in(directory)
         .map_err(failed)?;
     file.write_all(bytes).map_err(failed)?;
@@ -104,6 +104,32 @@ pub fn sync_directory(path: &Path) -> Result<()> {
     File::open(path)
         .and_then(|file| file.sync_all())
         .map_err(|error| Error::io("sync the directory", path, &error))
+}
+
+/// How the temporary files of `path` begin.
+fn prefix_of(path: &Path) -> String {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    format!("{TEMPORARY_PREFIX}{name}-")
+}
+
+/// Removes the temporary files that killed writers of `path` left, however old. Only for who holds the lock under
+/// which alone `path` is replaced.
+pub fn sweep_of(path: impl AsRef<Path>) {
+    let path = path.as_ref();
+    let prefix = prefix_of(path);
+    let entries = path.parent().and_then(|folder| fs::read_dir(folder).ok());
+    for entry in entries.into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        // Those of `a-b` begin as those of `a` do.
+        let random = |rest: &str| rest.bytes().all(|byte| byte.is_ascii_alphanumeric());
+        if name
+            .to_string_lossy()
+            .strip_prefix(&prefix)
+            .is_some_and(random)
+        {
+            drop(fs::remove_file(entry.path()));
+        }
+    }
 }
 
 /// Removes what [`litter`] finds in `directory`.
@@ -142,7 +168,7 @@ pub fn litter(directory: &Path, clock: &crate::clock::Clock) -> Vec<(std::path::
 
 #[cfg(test)]
 mod tests {
-    use super::{Durability, create, establish, replace};
+    use super::{Durability, create, establish, replace, sweep_of};
     use std::os::unix::fs::PermissionsExt as _;
 
     #[test]
@@ -161,6 +187,26 @@ mod tests {
             1,
             "a temporary file stayed"
         );
+    }
+
+    #[test]
+    fn what_killed_writers_of_a_file_left_is_swept_and_nothing_else() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = |name: &str| directory.path().join(name);
+        let files = [
+            "a",
+            ".tmp-a-x1",
+            ".tmp-a-y2",
+            ".tmp-a-b-x1",
+            ".tmp-a",
+            "a-x1",
+        ];
+        for name in files {
+            create(path(name), b"x").unwrap();
+        }
+        sweep_of(path("a"));
+        let there = files.map(|name| path(name).exists());
+        assert_eq!(there, [true, false, false, true, true, true]);
     }
 
     #[test]

@@ -30,6 +30,11 @@ pub enum Attended {
     Interrupted,
 }
 
+/// Whether a person can type something.
+pub fn is_at_terminal() -> bool {
+    isatty(rustix::stdio::stdin())
+}
+
 /// Runs a program to its end. Its `input` is not used: it reads ours.
 pub fn attend(program: &Program, interrupts: &Interrupts, clock: Clock) -> io::Result<Attended> {
     let terminal = Terminal::keep();
@@ -49,6 +54,8 @@ pub fn attend(program: &Program, interrupts: &Interrupts, clock: Clock) -> io::R
     reason = "this is where a person's programs start"
 )]
 fn start(program: &Program) -> io::Result<Child> {
+    #[cfg(feature = "test-fakes")]
+    super::started::note(&program.path, &program.arguments);
     let mut command = Command::new(&program.path);
     command
         .args(&program.arguments)

@@ -26,6 +26,8 @@ pub struct Launch {
     reason = "this is where a worker's process starts"
 )]
 pub fn exec(launch: &Launch) -> io::Error {
+    #[cfg(feature = "test-fakes")]
+    super::started::note(&launch.program, &launch.arguments);
     let mut command = std::process::Command::new(&launch.program);
     command
         .args(&launch.arguments)

@@ -11,4 +11,6 @@ pub mod interrupt;
 pub mod process;
 pub mod shell;
 pub mod spawn;
+#[cfg(feature = "test-fakes")]
+mod started;
 pub mod user;

@@ -198,6 +198,8 @@ fn start(program: &Program) -> io::Result<Child> {
     reason = "this is where helper processes start"
 )]
 fn prepare(program: &Program) -> Command {
+    #[cfg(feature = "test-fakes")]
+    super::started::note(&program.path, &program.arguments);
     let mut command = Command::new(&program.path);
     command
         .args(&program.arguments)

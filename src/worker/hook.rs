@@ -245,6 +245,7 @@ mod tests {
             directory: None,
             executable: None,
             faults: Faults::default(),
+            command: String::new(),
         }
     }
 

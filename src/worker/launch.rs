@@ -15,6 +15,7 @@ use super::asked::{model, only_provider, parse, terms};
 use super::checks::{self, Ready};
 use super::receipt::Receipt;
 use super::{conversation, gate};
+use crate::audit;
 use crate::choose::apply::{self, Purpose, Selected};
 use crate::choose::candidate::{Asked, Reserve};
 use crate::contract::launch::Validated;
@@ -188,7 +189,7 @@ fn attempt(
     );
     let (launch, ready) = match prepared {
         Ok(prepared) => prepared,
-        Err(error) => return Err(give_back(store, granted, error)),
+        Err(error) => return Err(give_back(context, store, granted, error)),
     };
     let headroom = selection.headroom_percent.map_or_else(
         || "quota unmeasured".to_owned(),
@@ -202,7 +203,7 @@ fn attempt(
         short(granted.lease.generation)
     ));
     let error = become_worker(context, &files, &profile.id, &granted, &ready, &launch);
-    Err(give_back(store, granted, error))
+    Err(give_back(context, store, granted, error))
 }
 
 /// A generation for people: which table, and which grant of it.
@@ -250,7 +251,13 @@ fn become_worker(
     }
 }
 
-fn give_back(store: &dyn LeaseStore, granted: Granted, error: Error) -> Error {
+fn give_back(context: &Context, store: &dyn LeaseStore, granted: Granted, error: Error) -> Error {
+    audit::of_lease_because(
+        context,
+        audit::lease::RELEASED,
+        &granted.lease,
+        error.code.name,
+    );
     match store.abandon(granted) {
         Ok(()) => error,
         Err(second) => error.detail("release_error", second.message),

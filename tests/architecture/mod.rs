@@ -28,13 +28,15 @@ const LAYERS: &[(&str, &str, &[&str])] = &[
         "facts",
         "what is known, and where it is kept",
         &[
-            "contract", "identity", "provider", "quota", "registry", "snapshot",
+            "audit", "contract", "identity", "provider", "quota", "registry", "snapshot",
         ],
     ),
     (
         "work",
         "what is decided and done",
-        &["choose", "enroll", "home", "lease", "report", "worker"],
+        &[
+            "choose", "enroll", "home", "import", "lease", "report", "worker",
+        ],
     ),
     (
         "face",

@@ -7,11 +7,13 @@ use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use serde_json::json;
 
 use super::{enroll, kept, left, world};
+use crate::support::change::names;
 use crate::support::ran::Ran;
+use crate::support::sandbox::Sandbox;
 use crate::support::world::{World, wait};
 
 /// An enrollment whose provider waits for an answer, in a process group of its own.
-fn waiting(world: &World, id: &str) -> Child {
+pub(super) fn waiting(world: &World, id: &str) -> Child {
     let child = world
         .sandbox
         .command(["profile", "enroll", id])
@@ -67,9 +69,22 @@ fn what_a_killed_enrollment_left_is_found_and_removed_only_when_it_is_ours() {
     assert_eq!(left(&world).len(), 1, "its process lives: {living}");
     kill_process_group(pid(&child), Signal::KILL).expect("it lives");
     child.wait().expect("the program ends");
+    let staging = world.sandbox.path("state/staging");
+    let ours = staging.join(&names(&staging)[0]);
+    // What a person made of it, and whatever else lies there.
+    let aside = staging.join("one.aside");
+    let copied = Sandbox::tool("cp").arg("-a").args([&ours, &aside]).status();
+    assert!(copied.expect("cp runs").success());
+    std::os::unix::fs::symlink(&aside, staging.join("one.link")).expect("a link");
+    let linked = ours.file_name().expect("a name").to_string_lossy();
+    let linked = staging.join(linked.replace(|letter: char| letter.is_ascii_digit(), "0"));
+    std::os::unix::fs::symlink(&aside, linked).expect("a link");
     world
         .sandbox
         .write("state/staging/notes/keep", "a person's");
+    let mut others = names(&staging);
+    others.retain(|name| staging.join(name) != ours);
+    assert_eq!(others.len(), 4);
     let litter = |doctor: &serde_json::Value| {
         let checks = doctor["machine"].as_array().expect("checks").iter();
         let found = checks.filter(|check| check["id"] == "litter");
@@ -80,6 +95,7 @@ fn what_a_killed_enrollment_left_is_found_and_removed_only_when_it_is_ours() {
     let doctor = world.command(&["doctor"]);
     assert_eq!(litter(&doctor), [json!("warn")], "{doctor}");
     world.command(&["doctor", "--fix"]);
-    assert_eq!(left(&world), ["state/staging/notes"]);
+    assert_eq!(names(&staging), others);
+    assert!(aside.join("home/settings.json").exists());
     enroll(&world, &["one"], "alpha\n").success();
 }

@@ -1,21 +1,26 @@
 //! Enrollment through the real binary: the scripted provider's login at the person's terminal.
 
+mod ends;
 mod interrupted;
+mod many;
 mod refused;
 mod stubs;
 
-use std::io::Write as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::PathBuf;
-use std::process::Stdio;
 
 use serde_json::{Value, json};
 
 use crate::support::ran::Ran;
+use crate::support::sandbox::Sandbox;
 use crate::support::world::{Account, POOL, World};
 
 /// Milliseconds between the two proofs.
-const SECOND_PROOF: &str = "AGENT_FLEET_TEST_SECOND_PROOF";
+pub(crate) const SECOND_PROOF: &str = "AGENT_FLEET_TEST_SECOND_PROOF";
+
+/// A login that the server does not know.
+const GONE: &str =
+    r#"{"account":"alpha","token":"synthetic-gone","refresh_token":"synthetic-gone-too"}"#;
 
 /// A world without an account, with profiles that were only added.
 fn world(profiles: &[&str]) -> World {
@@ -39,18 +44,7 @@ fn world(profiles: &[&str]) -> World {
 /// Enrolls a profile; the person answers the provider's question with `answer`.
 fn enroll(world: &World, arguments: &[&str], answer: &str) -> Ran {
     let mut command = world.sandbox.command(["profile", "enroll"]);
-    let mut child = command
-        .args(arguments)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("the program starts");
-    let mut stdin = child.stdin.take().expect("a pipe");
-    // A refusal before the login reads nothing.
-    drop(stdin.write_all(answer.as_bytes()));
-    drop(stdin);
-    Ran::ended(&child.wait_with_output().expect("the program ends"))
+    Sandbox::answer(command.args(arguments), answer)
 }
 
 fn credential(world: &World, id: &str) -> PathBuf {
@@ -78,18 +72,43 @@ fn left(world: &World) -> Vec<String> {
     found
 }
 
-/// The names in a profile's home.
-fn home(world: &World, id: &str) -> Vec<String> {
-    let path = credential(world, id);
-    let entries = std::fs::read_dir(path.parent().expect("a home"));
-    let mut names: Vec<String> = entries
-        .into_iter()
-        .flatten()
-        .flatten()
-        .map(|entry| entry.file_name().to_string_lossy().into_owned())
-        .collect();
-    names.sort_unstable();
-    names
+/// Every file of the homes and the registry, and which one it is. What workers write of their own is left out.
+fn homes(world: &World) -> Vec<(PathBuf, u64, i64)> {
+    let mut found = Vec::new();
+    let mut folders = vec![world.sandbox.path("share"), world.sandbox.path("config")];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).expect("a directory").flatten() {
+            let metadata = entry.metadata().expect("an entry");
+            if metadata.is_dir() && entry.file_name() != "transcripts" {
+                folders.push(entry.path());
+            }
+            let at = if metadata.is_dir() {
+                0
+            } else {
+                metadata.mtime()
+            };
+            found.push((entry.path(), metadata.ino(), at));
+        }
+    }
+    found.sort();
+    found
+}
+
+/// Every path below the roots and the places that programs use without asking.
+fn paths(world: &World) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let roots = ["share", "config", "state", "tmp", "home"];
+    let mut folders: Vec<PathBuf> = roots.map(|root| world.sandbox.path(root)).to_vec();
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).expect("a directory").flatten() {
+            if entry.metadata().expect("an entry").is_dir() {
+                folders.push(entry.path());
+            }
+            found.push(entry.path());
+        }
+    }
+    found.sort();
+    found
 }
 
 #[test]
@@ -130,14 +149,36 @@ fn the_same_account_again_leaves_a_good_login_as_it_is() {
     assert_eq!(again["outcome"], "unchanged");
     assert_eq!(kept(&world, "one"), before);
     // One that the server takes no longer gives way.
-    world.sandbox.write(
-        "share/accounts/scripted/one/login.json",
-        r#"{"account":"alpha","token":"synthetic-gone","refresh_token":"synthetic-gone-too"}"#,
-    );
+    world.sandbox.write(credential(&world, "one"), GONE);
     let renewed = enroll(&world, &["one"], "alpha\n").success();
     assert_eq!(renewed["outcome"], "promoted");
     world.command(&["profile", "enable", "one"]);
     assert_eq!(left(&world), [""; 0]);
+}
+
+#[test]
+fn a_good_login_that_ends_within_a_week_gives_way_to_one_of_its_account() {
+    for (days, outcome) in [(5, "promoted"), (8, "unchanged")] {
+        let world = world(&["one"]);
+        enroll(&world, &["one"], "alpha\n").success();
+        let file = credential(&world, "one");
+        let bytes = std::fs::read(&file).expect("a credential");
+        let mut login: Value = serde_json::from_slice(&bytes).expect("JSON");
+        // Its access token lasts for some hours from now.
+        let soon: jiff::Timestamp = login["expires_at"]
+            .as_str()
+            .and_then(|at| at.parse().ok())
+            .expect("a time");
+        let ends = soon + jiff::SignedDuration::from_hours(24 * days);
+        login["login_expires_at"] = ends.to_string().into();
+        world.sandbox.write(&file, login.to_string());
+        let before = kept(&world, "one");
+        let enrolled = enroll(&world, &["one"], "alpha\n").success();
+        assert_eq!(enrolled["outcome"], outcome, "{days} days");
+        assert_eq!(kept(&world, "one") == before, outcome == "unchanged");
+        world.command(&["profile", "enable", "one"]);
+        assert_eq!(world.exec("task", "say hello").status, 0);
+    }
 }
 
 #[test]
@@ -195,11 +236,16 @@ fn every_profile_without_a_login_gets_its_turn_and_a_row() {
 fn twenty_enrollments_leave_no_litter() {
     let world = world(&["one"]);
     enroll(&world, &["one"], "alpha\n").success();
-    let before = home(&world, "one");
-    for _ in 0..20 {
-        std::fs::remove_file(credential(&world, "one")).expect("a credential");
-        enroll(&world, &["one"], "alpha\n").success();
+    let before = paths(&world);
+    for round in 0..20 {
+        // It is gone, or the server does not take it any more.
+        if round % 2 == 0 {
+            std::fs::remove_file(credential(&world, "one")).expect("a credential");
+        } else {
+            world.sandbox.write(credential(&world, "one"), GONE);
+        }
+        let enrolled = enroll(&world, &["one"], "alpha\n").success();
+        assert_eq!(enrolled["outcome"], "promoted");
     }
-    assert_eq!(home(&world, "one"), before);
-    assert_eq!(left(&world), [""; 0]);
+    assert_eq!(paths(&world), before);
 }

@@ -34,7 +34,7 @@ fn fleet() -> Fleet {
     let mut fleet = Fleet::new(1, 1);
     fleet.sandbox.set(SECOND_PROOF, "20");
     // It has run out, so that another login may take its place.
-    let old = json!({"tokens": {"access_token": "a.eyJleHAiOjF9.c", "refresh_token": "old"}});
+    let old = json!({"tokens": {"access_token": "synthetic-a.eyJleHAiOjF9.c", "refresh_token": "synthetic-old"}});
     fleet
         .sandbox
         .write("share/accounts/codex/codex-1/auth.json", old.to_string());
@@ -64,13 +64,13 @@ fn a_login_that_is_none_is_refused_and_the_old_one_stays() {
         assert!(!refused.to_string().contains("synthetic"), "{refused}");
         assert_eq!(kept(&fleet), before, "{written}");
     }
-    let enrolled = enroll(&fleet, &login("new")).success();
+    let enrolled = enroll(&fleet, &login("synthetic-new")).success();
     assert_eq!(enrolled["outcome"], "promoted", "{enrolled}");
     assert_eq!(
         (&enrolled["routeable"], &enrolled["identity_source"]),
         (&Value::Bool(true), &json!("quota-account"))
     );
-    assert_eq!(kept(&fleet).1, login("new").into_bytes());
+    assert_eq!(kept(&fleet).1, login("synthetic-new").into_bytes());
 }
 
 #[test]
@@ -79,8 +79,9 @@ fn a_linked_credential_is_never_replaced() {
     let path = fleet.sandbox.path("share/accounts/codex/codex-1/auth.json");
     let elsewhere = fleet.sandbox.path("elsewhere.json");
     std::fs::hard_link(&path, &elsewhere).expect("a link");
+    fleet.sandbox.knows(&elsewhere);
     let before = kept(&fleet);
-    let refused = enroll(&fleet, &login("new"));
+    let refused = enroll(&fleet, &login("synthetic-new"));
     drop(refused.refused("not_provisioned"));
     assert_eq!(kept(&fleet), before);
 }

@@ -97,7 +97,7 @@ fn a_profile_that_was_never_proved_has_nothing_to_show_but_what_to_type() {
         (&Value::Null, &Value::Null)
     );
     assert_eq!(shown["reason"], "no_login");
-    assert_eq!(shown["hint"], "agent-fleet profile provision three");
+    assert_eq!(shown["hint"], "agent-fleet profile enroll three");
     drop(
         world
             .sandbox
@@ -143,20 +143,19 @@ fn auth_status_tells_what_the_credential_file_says_and_what_would_replace_it() {
     assert_eq!(row["login_expires_at"], "2020-01-01T00:00:00Z");
     let row = said(&world, |login| login["api_key"] = true.into());
     assert_eq!(
-        (&row["auth_status"], &row["reason"]),
-        (&json!("api_key"), &json!("api_key"))
+        (&row["auth_status"], &row["reason"], &row["hint"]),
+        (
+            &json!("api_key"),
+            &json!("api_key"),
+            &json!("agent-fleet profile enroll one")
+        )
     );
     let row = said(&world, |login| login["token"] = "".into());
     assert_eq!(
         (&row["auth_status"], &row["reason"]),
         (&json!("logged_out"), &json!("logged_out"))
     );
-    assert!(
-        row["hint"]
-            .as_str()
-            .is_some_and(|hint| hint.contains(" login ")),
-        "{row}"
-    );
+    assert_eq!(row["hint"], "agent-fleet profile enroll one");
     world.sandbox.write(credential(&world, "one"), "{");
     let row = world.command(&["profile", "auth-status", "one"]);
     assert_eq!(
@@ -207,6 +206,7 @@ fn a_credential_that_another_place_shares_is_named_and_nothing_is_started_on_it(
         },
     ] {
         share(&own, &second).expect("another name");
+        world.sandbox.knows(&second);
         let refused = world
             .sandbox
             .run(["profile", "verify", "one"])

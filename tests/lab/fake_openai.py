@@ -84,6 +84,8 @@ class Handler(LabHandler):
                 left = p["left"]
             if dev.get("deny"):
                 return self.send_json({"error": "access_denied"}, 400)
+            if dev.get("expires") and left < 0:
+                return self.send_json({"error": "expired_token"}, 400)
             if left >= 0:
                 return self.send_json({"error": "authorization_pending"}, 403)
             return self.send_json({"authorization_code": f"code_LAB{p['n']:04d}",

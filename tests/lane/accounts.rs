@@ -158,11 +158,8 @@ pub(crate) fn type_hint(world: &World, cli: Cli, account: u32, more: &[(&str, &s
         .envs(more.iter().copied())
         .current_dir(world.lab.path("home"))
         .stdin(std::process::Stdio::null());
-    let ran = Ran::of(&mut command);
-    assert_eq!(
-        ran.status, 0,
-        "{hint}\nstdout: {}\nstderr: {}",
-        ran.stdout, ran.stderr
-    );
+    // It may be the provider's CLI, which prints the person's address: that is between the two of them.
+    let ran = command.output().expect("sh runs");
+    assert!(ran.status.success(), "{hint}: {ran:?}");
     hint
 }

@@ -65,13 +65,17 @@ fn a_codex_login_of_anybody_else_is_refused() {
 }
 
 #[test]
-fn a_codex_login_that_is_denied_or_switched_off_or_interrupted_changes_nothing() {
+fn a_codex_login_that_is_denied_or_expired_or_switched_off_or_interrupted_changes_nothing() {
     let world = world();
     add(&world, Cli::Codex, "codex-7");
     drop(enroll(&world, Cli::Codex, "codex-7", 7).success());
     let path = credential(&world, Cli::Codex, "codex-7");
     let before = kept(&path);
-    for device in [json!({"deny": true}), json!({"disabled": true})] {
+    for device in [
+        json!({"deny": true}),
+        json!({"expires": true, "account": 7, "pending_polls": 1, "interval": 1}),
+        json!({"disabled": true}),
+    ] {
         world.lab.set(&json!({ "device": device }));
         let refused = world.run(["profile", "enroll", "codex-7"]);
         let refused = refused.refused("login_failed");

@@ -26,11 +26,14 @@ mod provisioning;
 mod ran;
 mod readers;
 mod renewal;
+#[path = "../support/secrets.rs"]
+mod secrets;
 mod sessions;
 mod telling;
 mod terminal;
 mod turns;
 mod wait;
+mod walk;
 mod windows;
 mod worker;
 mod world;

@@ -8,6 +8,7 @@ use crate::accounts::{
     OLD, choose, credential, exec, granted, job, refused_everywhere, status, type_hint, world,
 };
 use crate::cli::Cli;
+use crate::enroll::with_code;
 use crate::lab::{Plan, Request, now};
 use crate::wait::until;
 use crate::worker::{TURN, Worker};
@@ -167,7 +168,7 @@ fn a_codex_token_that_ran_out_overnight_stays_routeable_and_is_refreshed_once() 
 }
 
 /// The command that is told logs in, and the next choose needs nothing more.
-fn revoked(cli: Cli, log_in: &[(&str, &str)]) {
+fn revoked(cli: Cli) {
     let mut world = world(
         cli,
         &Plan {
@@ -178,18 +179,20 @@ fn revoked(cli: Cli, log_in: &[(&str, &str)]) {
     world.lab.set(&json!({"accounts": {"1": {"revoked": true, "refresh_error": "refresh_token_invalidated"}}}));
     world.set("AGENT_FLEET_TEST_NOW", "+3600");
     refused_everywhere(&world, cli, 1, "auth_broken");
-    let hint = status(&world, cli, 1)["routeability"]["hint"].clone();
-    assert!(
-        hint.as_str().is_some_and(|hint| hint.contains("login")),
-        "{hint}"
-    );
-    let before = std::fs::read(credential(&world, cli, 1)).expect("a login");
+    world.set("AGENT_FLEET_TEST_SECOND_PROOF", "200");
+    let hint = format!("agent-fleet profile enroll {}", profile(cli, 1));
+    assert_eq!(status(&world, cli, 1)["routeability"]["hint"], hint);
+    // The server takes the account's tokens again, and these are lost: nothing is left to be kept.
+    World::write(&credential(&world, cli, 1), "{}");
     world
         .lab
         .set(&json!({"device": {"account": 1, "pending_polls": 0, "interval": 0}}));
-    drop(type_hint(&world, cli, 1, log_in));
+    match cli {
+        Cli::Claude => drop(with_code(&world, &profile(cli, 1), 1).success()),
+        Cli::Codex => drop(type_hint(&world, cli, 1, &[])),
+    }
     let after = std::fs::read(credential(&world, cli, 1)).expect("a login");
-    assert!(before != after, "the command did not log in");
+    assert_ne!(after, b"{}", "the command did not log in");
     drop(granted(&world, cli, 1));
     assert_eq!(exec(&world, cli, "t", 1).status, 0);
     assert_eq!(status(&world, cli, 1)["routeability"]["eligible"], true);
@@ -197,20 +200,12 @@ fn revoked(cli: Cli, log_in: &[(&str, &str)]) {
 
 #[test]
 fn a_revoked_claude_login_is_broken_until_the_command_told_has_logged_in() {
-    let token = format!("sk-ant-ort01-LAB0001-{}-AA", "r".repeat(64));
-    let scopes = "user:inference user:profile";
-    revoked(
-        Cli::Claude,
-        &[
-            ("CLAUDE_CODE_OAUTH_REFRESH_TOKEN", &token),
-            ("CLAUDE_CODE_OAUTH_SCOPES", scopes),
-        ],
-    );
+    revoked(Cli::Claude);
 }
 
 #[test]
 fn a_revoked_codex_login_is_broken_until_the_command_told_has_logged_in() {
-    revoked(Cli::Codex, &[]);
+    revoked(Cli::Codex);
 }
 
 /// Claude finds out by itself, and empties its credential.

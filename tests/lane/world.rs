@@ -1,4 +1,6 @@
 //! A lab, a registry made with the product's own verbs, and workers started by the product in it.
+//!
+//! When it goes, our roots and the words of every program that we started are searched for secrets.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -10,6 +12,7 @@ use serde_json::Value;
 use crate::cli::{BOTH, Cli};
 use crate::lab::{Lab, Plan, Request, tool};
 use crate::ran::Ran;
+use crate::secrets;
 use crate::worker::Worker;
 
 /// A hermetic world around one lab.
@@ -18,6 +21,19 @@ pub(crate) struct World {
     /// The fakes.
     pub lab: Lab,
     variables: BTreeMap<OsString, OsString>,
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            return;
+        }
+        let started = std::fs::read(self.lab.path("programs.started")).unwrap_or_default();
+        secrets::none_in("the words of a program", &started);
+        let roots = ["config", "state", "share"];
+        let found = secrets::below(&self.lab.path(""), &roots, &BTreeMap::new());
+        assert!(found.is_empty(), "secrets were written: {found:#?}");
+    }
 }
 
 /// One task of one pool in one workspace.
@@ -76,6 +92,7 @@ impl World {
             ("AGENT_FLEET_CONFIG", "config/accounts.toml"),
             ("AGENT_FLEET_STATE_DIR", "state"),
             ("AGENT_FLEET_SHARE_DIR", "share"),
+            ("AGENT_FLEET_TEST_STARTED", "programs.started"),
         ] {
             set(name, lab.path(relative).into_os_string());
         }

@@ -1,6 +1,7 @@
 //! Hermetic worlds for tests.
 
 pub(crate) mod again;
+pub(crate) mod change;
 pub(crate) mod fleet;
 pub(crate) mod https;
 pub(crate) mod leases;
@@ -9,5 +10,6 @@ pub(crate) mod online;
 pub(crate) mod page;
 pub(crate) mod ran;
 pub(crate) mod sandbox;
+pub(crate) mod secrets;
 pub(crate) mod waiter;
 pub(crate) mod world;

@@ -26,7 +26,7 @@ pub(crate) struct Online {
 
 /// The true answer to a request: account N has used N times ten percent.
 pub(crate) fn truth(asked: &Asked) -> Answer {
-    let number = asked.token.split('-').nth(1).unwrap_or_default().to_owned();
+    let number = asked.token.split('-').nth(2).unwrap_or_default().to_owned();
     let used: f64 = number.parse().map_or(0.0, |number: f64| number * 10.0);
     let resets = "2100-01-01T00:00:00Z";
     Answer::json(&match asked.path.as_str() {
@@ -120,14 +120,14 @@ impl Online {
 
     /// Puts a login of account `number` into a home.
     pub(crate) fn log_in_as(&self, id: &str, number: &str, word: &str) {
-        let token = format!("access-{number}-{word}");
+        let token = format!("synthetic-access-{number}-{word}");
         let (file, login) = if provider(id) == "claude" {
-            let login = json!({"claudeAiOauth": {"accessToken": token, "refreshToken": format!("refresh-{token}"),
+            let login = json!({"claudeAiOauth": {"accessToken": token, "refreshToken": format!("{token}-refresh"),
                 "expiresAt": 4_102_444_800_000_i64, "scopes": ["user:inference", "user:profile"]}});
             (".credentials.json", login)
         } else {
             let login = json!({"auth_mode": "chatgpt", "OPENAI_API_KEY": null, "last_refresh": "2026-11-30T08:00:00Z",
-                "tokens": {"id_token": "none", "access_token": token, "refresh_token": format!("refresh-{token}"),
+                "tokens": {"id_token": "none", "access_token": token, "refresh_token": format!("{token}-refresh"),
                 "account_id": format!("account-{number}")}});
             ("auth.json", login)
         };

@@ -1,8 +1,10 @@
-//! How a run of the program ended, and what it must have answered.
+//! How a run of the program ended, and what it must have answered; no answer may hold a secret.
 
 use std::process::{Command, Output};
 
 use serde_json::Value;
+
+use super::secrets;
 
 /// How a run of the program ended.
 #[derive(Debug)]
@@ -18,13 +20,18 @@ pub(crate) struct Ran {
 
 impl Ran {
     /// Runs a command to its end.
+    #[track_caller]
     pub(crate) fn of(command: &mut Command) -> Self {
+        secrets::none_in_words(command);
         Self::ended(&command.output().expect("the program starts"))
     }
 
     /// What a command came to that has ended.
+    #[track_caller]
     pub(crate) fn ended(output: &Output) -> Self {
         use std::os::unix::process::ExitStatusExt as _;
+        secrets::none_in("standard output", &output.stdout);
+        secrets::none_in("standard error", &output.stderr);
         Self {
             status: output
                 .status

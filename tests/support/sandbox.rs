@@ -1,9 +1,15 @@
 //! A private HOME with its own roots, and the real program run in it with a cleared environment.
+//!
+//! When it goes, everything that was written in it is searched for secrets.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::{Mutex, PoisonError};
+
+use super::secrets;
 
 pub(crate) use super::ran::Ran;
 
@@ -12,6 +18,19 @@ pub(crate) use super::ran::Ran;
 pub(crate) struct Sandbox {
     directory: tempfile::TempDir,
     variables: BTreeMap<OsString, OsString>,
+    /// The files with secrets that the test itself wrote.
+    known: Mutex<BTreeMap<PathBuf, Vec<u8>>>,
+}
+
+impl Drop for Sandbox {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            return;
+        }
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = secrets::below(&self.path(""), &[""], &known);
+        assert!(found.is_empty(), "secrets were written: {found:#?}");
+    }
 }
 
 impl Sandbox {
@@ -35,6 +54,7 @@ impl Sandbox {
             ("AGENT_FLEET_STATE_DIR", root.join("state")),
             ("AGENT_FLEET_SHARE_DIR", root.join("share")),
             ("AGENT_FLEET_FORMAT", PathBuf::from("json")),
+            ("AGENT_FLEET_TEST_STARTED", root.join("programs.started")),
         ] {
             variables.insert(OsString::from(name), value.into_os_string());
         }
@@ -44,6 +64,7 @@ impl Sandbox {
         Self {
             directory,
             variables,
+            known: Mutex::default(),
         }
     }
 
@@ -67,8 +88,20 @@ impl Sandbox {
         std::fs::create_dir_all(path.parent().expect("a file has a directory"))
             .expect("a directory in the sandbox");
         #[expect(clippy::disallowed_methods, reason = "test data")]
-        std::fs::write(&path, text).expect("a file in the sandbox");
+        std::fs::write(&path, &text).expect("a file in the sandbox");
+        if secrets::mark(text.as_ref()).is_some() {
+            let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+            known.insert(path.clone(), text.as_ref().to_vec());
+        }
         path
+    }
+
+    /// Says that the test itself put a login here, as a second name of one or as a copy; it may stay as it is.
+    pub(crate) fn knows(&self, path: impl AsRef<Path>) {
+        let path = self.path(path);
+        let bytes = std::fs::read(&path).expect("a file in the sandbox");
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        known.insert(path, bytes);
     }
 
     /// A git repository to work in.
@@ -105,6 +138,7 @@ impl Sandbox {
     }
 
     /// The program itself with this world's environment, from a directory that is not the project.
+    #[track_caller]
     pub(crate) fn command<I, S>(&self, arguments: I) -> Command
     where
         I: IntoIterator<Item = S>,
@@ -117,6 +151,7 @@ impl Sandbox {
             .envs(&self.variables)
             .current_dir(self.path("home"))
             .stdin(Stdio::null());
+        secrets::none_in_words(&command);
         command
     }
 
@@ -133,11 +168,27 @@ impl Sandbox {
     }
 
     /// Runs the program to its end.
+    #[track_caller]
     pub(crate) fn run<I, S>(&self, arguments: I) -> Ran
     where
         I: IntoIterator<Item = S>,
         S: AsRef<OsStr>,
     {
         Ran::of(&mut self.command(arguments))
+    }
+
+    /// Runs a command to its end for a person who answers it with this text.
+    pub(crate) fn answer(command: &mut Command, answer: &str) -> Ran {
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the program starts");
+        let mut stdin = child.stdin.take().expect("a pipe");
+        // One that ends before it asks reads nothing.
+        drop(stdin.write_all(answer.as_bytes()));
+        drop(stdin);
+        Ran::ended(&child.wait_with_output().expect("the program ends"))
     }
 }

@@ -132,7 +132,9 @@ impl World {
     pub(crate) fn log_in(&self, home: &str, account: &Account) {
         let (service, used) = (text(&self.service()), account.used.to_string());
         let mut line = vec!["scripted-agent", "login", "--account", &account.name];
-        line.extend(["--service", &service, "--used", &used]);
+        // The account is known to its server by the person's address.
+        let user = format!("{}@lab.invalid", account.name);
+        line.extend(["--service", &service, "--used", &used, "--user", &user]);
         let life = account.expires_in.map(|seconds| seconds.to_string());
         if let Some(life) = &life {
             line.extend(["--expires-in", life]);

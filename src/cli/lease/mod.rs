@@ -9,11 +9,12 @@ use std::path::PathBuf;
 use clap::Subcommand;
 
 use super::{App, Outcome};
+use crate::audit;
 use crate::choose::aftermath;
 use crate::choose::apply::{self, Purpose, Request};
 use crate::choose::candidate::Asked;
 use crate::choose::queue;
-use crate::contract::lease::{LeaseList, LeaseReleased};
+use crate::contract::lease::{LeaseList, LeaseReleased, Verdict};
 use crate::contract::selection::DecisionReason;
 use crate::error::Result;
 use crate::id::{PoolId, ProfileId, Task};
@@ -170,6 +171,11 @@ fn release(app: &App, arguments: &ReleaseArguments) -> Result<Outcome> {
     app.view(&match (&arguments.task, arguments.record) {
         (Some(task), _) => {
             let released = store.release(task, force)?;
+            let word = match released.verdict {
+                Verdict::Alive | Verdict::Orphaned | Verdict::Unknown => audit::lease::FORCED,
+                Verdict::Dead | Verdict::Reserved => audit::lease::RELEASED,
+            };
+            audit::of_lease(&app.context, word, &released);
             aftermath::settle(&app.context, &store);
             LeaseReleased {
                 profile: Some(released.profile),

@@ -9,6 +9,7 @@ use crate::error::Result;
 use crate::id::{ProfileId, ProviderKind};
 use crate::registry::profiles::{self, Addition, Home};
 use crate::registry::project;
+use crate::registry::schema::SafetyPolicy;
 use crate::render::page::Page;
 use crate::render::words;
 use crate::snapshot::durable;
@@ -53,12 +54,20 @@ pub(super) fn run(app: &App, arguments: AddArguments) -> Result<Outcome> {
     };
     let changed = profiles::add(&app.context, &addition, forget)?;
     let profile = &changed.answer;
+    let id = &profile.id;
+    let next = match (addition.state, profile.safety_policy) {
+        (Home::InPlace, SafetyPolicy::Worker) => format!("agent-fleet profile enroll {id} --adopt"),
+        (Home::New, SafetyPolicy::Worker) => format!("agent-fleet profile enroll {id}"),
+        (Home::InPlace | Home::New, SafetyPolicy::ManualOnly | SafetyPolicy::DesktopShared) => {
+            format!("agent-fleet profile provision {id}")
+        }
+    };
     let page = Page::new()
         .line(format!(
             "added {}, disabled; its home is {}",
             name(&profile.id),
             words::plain(profile.home.as_str())
         ))
-        .next(&format!("agent-fleet profile provision {}", profile.id));
+        .next(&next);
     told(app, &changed, page)
 }

@@ -5,7 +5,7 @@ use crate::enroll::{How, Source, enroll, enroll_missing};
 use crate::error::{Error, Result};
 use crate::id::ProfileId;
 use crate::provider::enrollment::Method;
-use crate::render::Human as _;
+use crate::render::{Format, Human as _};
 
 #[expect(
     clippy::struct_excessive_bools,
@@ -48,11 +48,20 @@ pub(super) fn run(app: &App, arguments: &EnrollArguments) -> Result<Outcome> {
         return app.view(&enroll(&app.context, id, how, &tell)?);
     }
     let (list, refusal) = enroll_missing(&app.context, how, &tell)?;
-    let Some(refusal) = refusal else {
+    let Some(mut refusal) = refusal else {
         return app.view(&list);
     };
-    // An error has no table, and the person wants to see who is left.
+    // An error has no such table, and the person wants to see who is left.
     app.note(&list.page(app.context.clock.now()).text());
+    let left = list.enrollments.iter().filter(|row| row.enrolled.is_none());
+    let first = list.enrollments.iter().find(|row| row.enrolled.is_none());
+    let again = first.map(|row| format!("agent-fleet profile enroll {}", row.profile));
+    if left.count() > 1 && refusal.hint == again {
+        refusal.hint = Some("agent-fleet profile enroll --all-missing".to_owned());
+    }
+    if app.format == Format::Human {
+        return Err(refusal);
+    }
     let rows = serde_json::to_value(&list.enrollments)
         .map_err(|error| Error::internal(format!("cannot serialise: {error}")))?;
     Err(refusal.detail("enrollments", rows))

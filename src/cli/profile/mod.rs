@@ -7,6 +7,7 @@ mod drain;
 mod enable;
 mod enroll;
 mod identity;
+mod import;
 mod list;
 mod policy;
 mod provision;
@@ -49,6 +50,8 @@ enum Verb {
     /// Log in: give a profile its own login, proved before it takes the place of the old one
     #[command(visible_alias = "login")]
     Enroll(enroll::EnrollArguments),
+    /// Add profiles for the accounts of another tool's list, disabled; no login is copied
+    Import(import::ImportArguments),
     /// List the profiles
     List,
     /// Change what a profile may be used for, and how much
@@ -108,6 +111,7 @@ pub(super) fn run(app: &App, arguments: ProfileArguments) -> Result<Outcome> {
         Verb::Enable(which) => enable::enable(app, &which.id),
         Verb::Identity(arguments) => identity::run(app, &arguments),
         Verb::Enroll(arguments) => enroll::run(app, &arguments),
+        Verb::Import(arguments) => import::run(app, &arguments),
         Verb::List => list::run(app),
         Verb::Policy(arguments) => policy::run(app, arguments),
         Verb::Provision(arguments) => provision::run(app, &arguments),

@@ -5,7 +5,8 @@ use crate::contract::profile::{Provisioned, ProvisionedList};
 use crate::error::{Error, Result, code};
 use crate::home;
 use crate::id::ProfileId;
-use crate::registry::schema::{Profile, Registry};
+use crate::identity::{auth, refusal};
+use crate::registry::schema::{Profile, Registry, SafetyPolicy};
 use crate::snapshot;
 
 pub(super) fn run(app: &App, which: &OneOrAll) -> Result<Outcome> {
@@ -34,7 +35,18 @@ fn one(app: &App, registry: &Registry, profile: &Profile) -> Result<Provisioned>
         provisioned: true,
         home: profile.home.clone(),
         changes: home::provision(&app.context, registry, profile)?,
+        hint: next(app, profile),
     })
+}
+
+/// A home is made before anyone logs in to it, and repaired afterwards.
+fn next(app: &App, profile: &Profile) -> Option<String> {
+    let is_worker = profile.safety_policy == SafetyPolicy::Worker;
+    match auth::brief(&app.context, profile) {
+        "logged_in" | "refreshable" if profile.enabled || !is_worker => None,
+        "logged_in" | "refreshable" => Some(format!("agent-fleet profile enable {}", profile.id)),
+        _ => Some(refusal::log_in(profile)),
+    }
 }
 
 /// The first refusal, with every one in its details.

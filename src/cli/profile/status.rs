@@ -5,9 +5,7 @@ use crate::clock::ROUTINE;
 use crate::contract::profile::ProfileStatusList;
 use crate::error::{Error, Result};
 use crate::id::ProfileId;
-use crate::registry::schema::{Profile, Registry};
 use crate::report::profile::statuses;
-use crate::transaction::pending;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct StatusArguments {
@@ -23,7 +21,9 @@ pub(super) fn run(app: &App, arguments: &StatusArguments) -> Result<Outcome> {
         Some(id) => Some(registry.profile(id)?),
         None => None,
     };
-    recover(app, &registry, wanted)?;
+    let kinds = registry.profiles.iter();
+    let kinds = kinds.filter(|profile| wanted.is_none_or(|wanted| wanted.id == profile.id));
+    app.recover(&kinds.map(|profile| profile.provider).collect())?;
     let deadline = context.clock.deadline(ROUTINE);
     let store = app.store()?;
     if let Some(profile) = wanted {
@@ -37,20 +37,4 @@ pub(super) fn run(app: &App, arguments: &StatusArguments) -> Result<Outcome> {
     all.sort_by(|one, other| one.id.cmp(&other.id));
     let profiles = statuses(context, &store, &registry, &all, &deadline)?;
     app.view(&ProfileStatusList { profiles })
-}
-
-/// Takes back what was cut short, so that the login in force is told of. What cannot be taken back is said, and
-/// does not keep the rest from being told.
-fn recover(app: &App, registry: &Registry, wanted: Option<&Profile>) -> Result<()> {
-    for kind in pending::fenced(&app.context)? {
-        let asked = match wanted {
-            Some(profile) => profile.provider == kind,
-            None => registry.of(kind).next().is_some(),
-        };
-        if let (true, Err(error)) = (asked, app.fence(kind)) {
-            let next = error.hint.as_deref().unwrap_or("agent-fleet doctor");
-            app.note(&format!("note: {}; next: {next}", error.message));
-        }
-    }
-    Ok(())
 }

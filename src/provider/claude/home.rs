@@ -63,7 +63,7 @@ pub fn provision(plan: &HomePlan<'_>) -> Result<Vec<String>> {
     link::share(plan, &mut changes)?;
     let remembered = Aside::load(home)?;
     let mut aside = remembered.clone();
-    settings(plan, &mut aside, &mut changes)?;
+    settings(plan, &remembered, &mut aside, &mut changes)?;
     config(plan, &mut aside, &mut changes)?;
     aside.save(home, &remembered)?;
     Ok(changes)
@@ -96,7 +96,12 @@ fn base_config(context: &Context, base: &Utf8Path) -> Utf8PathBuf {
     }
 }
 
-fn settings(plan: &HomePlan<'_>, aside: &mut Aside, changes: &mut Vec<String>) -> Result<()> {
+fn settings(
+    plan: &HomePlan<'_>,
+    remembered: &Aside,
+    aside: &mut Aside,
+    changes: &mut Vec<String>,
+) -> Result<()> {
     let home = &plan.profile.home;
     let path = home.join(SETTINGS);
     let before = load(&path)?;
@@ -127,6 +132,13 @@ fn settings(plan: &HomePlan<'_>, aside: &mut Aside, changes: &mut Vec<String>) -
         .any(|key| key == "statusLine");
     let of_base = base.get("statusLine").filter(|_| inherited);
     chain_status_line(&mut after, of_base, plan, aside);
+    // What is put aside out of this very file is in it alone, until it is kept.
+    let kept = Aside {
+        status_line: own_status_line(before.get("statusLine"))
+            .or_else(|| remembered.status_line.clone()),
+        ..remembered.clone()
+    };
+    kept.save(home, remembered)?;
     save(
         &path,
         &before,
@@ -157,6 +169,12 @@ fn inherit_hooks(
     }
 }
 
+/// The person's own command of a status line.
+fn own_status_line(line: Option<&Value>) -> Option<String> {
+    let text = line?.get("command").and_then(Value::as_str)?;
+    (!is_our_status_line(text)).then(|| text.to_owned())
+}
+
 /// Makes the status line ours and puts the person's command aside: the one found in this home, else the
 /// base home's.
 fn chain_status_line(
@@ -165,18 +183,14 @@ fn chain_status_line(
     plan: &HomePlan<'_>,
     aside: &mut Aside,
 ) {
-    let command = |line: &Value| {
-        let text = line.get("command").and_then(Value::as_str)?;
-        (!is_our_status_line(text)).then(|| text.to_owned())
-    };
     let present = document.get("statusLine").cloned();
-    let of_base = base.and_then(command);
+    let of_base = own_status_line(base);
     let last = aside
         .inherited
         .get("statusLine")
         .and_then(Value::as_str)
         .map(str::to_owned);
-    if let Some(own) = present.as_ref().and_then(command) {
+    if let Some(own) = own_status_line(present.as_ref()) {
         aside.status_line = Some(own);
     } else if aside.status_line.is_none() || aside.status_line == last {
         aside.status_line.clone_from(&of_base);

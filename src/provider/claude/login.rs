@@ -74,9 +74,15 @@ pub(crate) fn hints(credential: &[u8], settings: Option<&[u8]>) -> Vec<Account> 
     hints
 }
 
+/// The plan that the login claims.
+pub(crate) fn plan(credential: &[u8]) -> Option<String> {
+    let file: Value = serde_json::from_slice(credential).ok()?;
+    text(&file["claudeAiOauth"]["subscriptionType"])
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{hints, parse};
+    use super::{hints, parse, plan};
     use crate::provider::LoginKind;
     use proptest::prelude::*;
 
@@ -96,6 +102,7 @@ mod tests {
         assert_eq!(login.access_expires_at, "2026-11-30T16:00:00Z".parse().ok());
         assert_eq!(login.login_expires_at, "2026-12-28T08:00:00Z".parse().ok());
         assert!(login.refreshable);
+        assert_eq!(plan(LOGIN).as_deref(), Some("max"));
         for blank in [
             BLANK,
             b"{}",

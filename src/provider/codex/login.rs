@@ -97,6 +97,13 @@ pub(crate) fn hints(credential: &[u8]) -> Vec<Account> {
     vec![stored, claimed]
 }
 
+/// The plan that the login claims.
+pub(crate) fn plan(credential: &[u8]) -> Option<String> {
+    let file = object(credential)?;
+    let claims = claims(file["tokens"]["id_token"].as_str()?)?;
+    text(&claims[CLAIM]["chatgpt_plan_type"])
+}
+
 fn object(bytes: &[u8]) -> Option<Value> {
     serde_json::from_slice(bytes).ok().filter(Value::is_object)
 }

@@ -72,7 +72,7 @@ pub fn learn(context: &Context, binary: &Path, program: &Utf8Path) -> Result<Tru
         .map_err(|error| Error::internal(format!("cannot serialise: {error}")))?;
     let path = path(context);
     if let Some(parent) = path.parent() {
-        directory::ensure(parent)?;
+        directory::establish(parent)?;
     }
     replace(
         &path,

@@ -1,8 +1,9 @@
 //! `<home>/agent-fleet.json`: what provisioning put into a home, and what it found there and put aside.
 //!
 //! It makes provisioning repeatable: without it nobody could tell an inherited setting from one that was
-//! made in the home. It may be lost: then what is in the home counts as the home's own. It is never
-//! overwritten because it could not be read.
+//! made in the home. It may be lost, or be older than the settings by one provisioning that was cut short: then
+//! what is in the home counts as the home's own. The person's own status line is written here before it leaves the
+//! settings. The file is never overwritten because it could not be read.
 
 use std::collections::BTreeSet;
 

@@ -100,7 +100,7 @@ pub fn share(plan: &HomePlan<'_>, changes: &mut Vec<String>) -> Result<()> {
 /// Makes the home, 0700, when there is none.
 pub fn ensure_home(home: &Utf8PathBuf, changes: &mut Vec<String>) -> Result<()> {
     if !home.is_dir() {
-        directory::ensure(home)?;
+        directory::establish(home)?;
         changes.push(format!("made `{home}`"));
     }
     Ok(())

@@ -65,6 +65,7 @@ impl World {
             directory: None,
             executable: None,
             faults: Faults::default(),
+            command: String::new(),
         }
     }
 

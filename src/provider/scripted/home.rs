@@ -225,6 +225,7 @@ mod tests {
                     directory: None,
                     executable: None,
                     faults: crate::env::Faults::default(),
+                    command: String::new(),
                 },
                 registry: Registry::default(),
                 settings: ProviderSettings {

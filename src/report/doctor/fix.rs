@@ -191,7 +191,7 @@ fn provision(context: &Context, facts: &ProfileFacts) -> Result<Option<String>> 
 
 fn sweep(context: &Context, path: &Utf8Path) -> Result<Option<String>> {
     if stage::is_within(context, path) {
-        if !stage::sweep(path)? {
+        if !stage::sweep(path, &context.clock)? {
             return Ok(None);
         }
     } else if path.is_dir() {

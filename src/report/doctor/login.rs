@@ -23,25 +23,25 @@ pub(super) const RULES: &[Rule<ProfileFacts>] = &[
     Rule {
         id: "credential",
         looks_at: "the credential file: there, this user's alone, and no link or second name that another home may share",
-        cure: "the login line; `chmod 600 FILE`; for a link, `ls -li FILE` and a login of its own",
+        cure: "`agent-fleet profile enroll ID`; `chmod 600 FILE`; for a link, `ls -li FILE` and a login of its own",
         decide: credential,
     },
     Rule {
         id: "login",
         looks_at: "what the credential file says: a subscription that can be refreshed, not a blank stub or an API key",
-        cure: "the login line, then `agent-fleet profile verify ID`",
+        cure: "`agent-fleet profile enroll ID`",
         decide: login,
     },
     Rule {
         id: "login_expiry",
         looks_at: "when the login itself ends, about a month after it was made; a refresh does not extend it",
-        cure: "the login line, while no worker runs on the profile",
+        cure: "`agent-fleet profile enroll ID`, while no worker runs on the profile",
         decide: login_expiry,
     },
     Rule {
         id: "auth",
         looks_at: "whether the server turned the login away since it was last proved",
-        cure: "the login line, then `agent-fleet profile verify ID`",
+        cure: "`agent-fleet profile enroll ID`",
         decide: auth,
     },
     Rule {
@@ -53,7 +53,7 @@ pub(super) const RULES: &[Rule<ProfileFacts>] = &[
     Rule {
         id: "conflict",
         looks_at: "whether another profile, the everyday login or the Desktop app holds the same account",
-        cure: "a login with another account",
+        cure: "`agent-fleet profile enroll ID`, with another account",
         decide: conflict,
     },
     Rule {

@@ -16,12 +16,13 @@ use crate::env::Context;
 use crate::error::{Error, Refusal as _, Result};
 use crate::home;
 use crate::identity::credential::{self, Seen};
-use crate::identity::proof;
+use crate::identity::{proof, refusal};
 use crate::provider::home::link;
 use crate::provider::inhabitant::Host;
 use crate::provider::{self, overrides};
 use crate::quota::report::row;
 use crate::registry::schema::{Profile, Registry};
+use crate::report::log_in::AtWork;
 use crate::report::{inhabitants, refresh_lock};
 use crate::snapshot::durable;
 use crate::snapshot::profile::ProfileState;
@@ -36,7 +37,6 @@ pub(super) fn look(
     known: &Result<Look>,
     (leases, host): (&[Lease], &Host),
 ) -> ProfileFacts {
-    let provider = provider::of(profile.provider);
     let state = known
         .as_ref()
         .ok()
@@ -55,6 +55,12 @@ pub(super) fn look(
         Err(missing) => (missing.code().name.to_owned(), Some(missing.into())),
     };
     let inhabitants = inhabitants::home(registry, profile, leases, host);
+    let live = |lease: &&Lease| lease.verdict != Verdict::Dead;
+    let at_work = AtWork(leases.iter().filter(live).map(|one| one.provider).collect());
+    let beside = |mut error: Error| {
+        error.hint = error.hint.map(|hint| at_work.beside(hint, profile));
+        error
+    };
     let leases: Vec<Lease> = leases
         .iter()
         .filter(|lease| lease.profile == profile.id)
@@ -63,7 +69,7 @@ pub(super) fn look(
     let empty = inhabitants.empty && leases.iter().all(|lease| lease.verdict == Verdict::Dead);
     ProfileFacts {
         now: context.clock.now(),
-        login_command: provider.login_command(&profile.home),
+        login_command: at_work.beside(refusal::log_in(profile), profile),
         home: home_facts(&profile.home),
         not_ready: home::readiness(context, registry, profile).err(),
         credential: credential_facts(context, profile),
@@ -72,11 +78,12 @@ pub(super) fn look(
             Ok(look) => damage(context, look, profile),
             Err(error) => Some(error.clone()),
         },
-        standing,
+        standing: (standing.0, standing.1.map(beside)),
         conflict: report
             .as_ref()
             .ok()
-            .and_then(|report| report.conflict.clone()),
+            .and_then(|report| report.conflict.clone())
+            .map(beside),
         overrides: overrides::found(context, registry, profile, None)
             .into_iter()
             .map(Into::into)
@@ -93,7 +100,7 @@ pub(super) fn look(
         leftovers: leftover::find(context, profile),
         databases: databases(&profile.home),
         routing: report.map(|report| {
-            let refusal = report.refusal(profile);
+            let refusal = report.refusal(profile).map(beside);
             (report.routeability, refusal)
         }),
         profile: profile.clone(),

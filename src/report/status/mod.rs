@@ -26,6 +26,7 @@ use crate::lease::{LeaseStore as _, Listing, Occupancy, TableStore};
 use crate::provider::inhabitant::Host;
 use crate::quota::headroom;
 use crate::registry::schema::{Missing, Profile, Registry};
+use crate::report::log_in::AtWork;
 use crate::snapshot::{self, fold};
 use row::{Known, row};
 use warning::Seen;
@@ -181,6 +182,7 @@ fn rows(
         .into_iter()
         .map(|kind| (kind, look(context, registry, kind, warnings)))
         .collect();
+    let at_work = AtWork::of(registry, occupancy);
     members
         .iter()
         .map(|profile| {
@@ -188,7 +190,9 @@ fn rows(
                 Ok(look) => report_on(context, registry, profile, look),
                 Err(error) => Err(error.clone()),
             };
-            profile_row(context, profile, reported.as_ref(), occupancy)
+            let mut row = profile_row(context, profile, reported.as_ref(), occupancy);
+            row.hint = row.hint.map(|hint| at_work.beside(hint, profile));
+            row
         })
         .collect()
 }
