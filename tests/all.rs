@@ -35,6 +35,7 @@ mod http_client;
 mod identity;
 mod import;
 mod launch;
+mod lease_elsewhere;
 mod lease_late;
 mod lease_process;
 mod lease_store;
