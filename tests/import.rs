@@ -6,7 +6,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::support::sandbox::Sandbox;
+use crate::support::sandbox::{Ran, Sandbox};
 
 const CLAUDE: &str = include_str!("../fixtures/provider/claude/credentials.json");
 const CODEX: &str = include_str!("../fixtures/provider/codex/auth.json");
@@ -238,12 +238,16 @@ fn a_list_of_another_tool_is_read_once_and_each_account_is_accounted_for() {
     assert!(rows(&again).iter().all(|row| row.1 != "added"), "{again:#}");
     let instances = sandbox.path("ccs/instances/work");
     std::fs::create_dir_all(&instances).expect("a directory");
-    let list = sandbox.write(
+    sandbox.write(
         "ccs/profiles.json",
         r#"{"version": "2.0.0", "profiles": {"Work": {"type": "account"}, "a@lab.invalid": {"type": "account"}, "glm": {"type": "settings"}}}"#,
     );
-    let list = list.to_str().expect("UTF-8");
-    let answer = sandbox.run(["profile", "import", list]).success();
+    let answer = Ran::of(
+        sandbox
+            .command(["profile", "import", "profiles.json"])
+            .current_dir(sandbox.path("ccs")),
+    )
+    .success();
     assert_eq!(
         rows(&answer),
         wanted(&[
@@ -254,6 +258,17 @@ fn a_list_of_another_tool_is_read_once_and_each_account_is_accounted_for() {
         "{answer:#}"
     );
     assert_eq!(profile("claude-Work")["home"], json!(instances));
+    // A file is no profile, whatever it is called.
+    let audit = sandbox.run(["audit"]).success();
+    let events = audit["events"].as_array().expect("events");
+    let imports = events
+        .iter()
+        .filter(|event| event["by"] == "profile import");
+    assert!(imports.clone().count() > 2, "{audit}");
+    assert!(
+        imports.clone().all(|event| event["profile"].is_null()),
+        "{audit}"
+    );
 }
 
 #[test]

@@ -120,6 +120,18 @@ impl World {
         ))
     }
 
+    /// On a machine that has another name.
+    fn start_renamed(&self, role: &str, task: &str) -> Role {
+        let rename = "hostname elsewhere && exec \"$0\" \"$@\"";
+        let variables = self.variables(task);
+        again::start(&mut again::command_behind(
+            "unshare",
+            &["--uts", "sh", "-c", rename],
+            role,
+            &variables,
+        ))
+    }
+
     fn refusal(&self, task: &str) -> &'static str {
         match reserve(&self.store(), &later(task), &["a"], 1) {
             Ok(_) => "granted",
@@ -363,6 +375,21 @@ fn without_the_witness_a_holder_in_another_namespace_is_robbed() {
     let mut holder = world.start_in_namespace("hold", "t", &["--mount-proc"]);
     holder.hears();
     assert_eq!(world.refusal("other"), "granted");
+}
+
+#[test]
+fn a_machine_that_was_renamed_keeps_its_leases_and_takes_back_those_of_the_dead() {
+    if !namespaces_allowed() {
+        return;
+    }
+    let world = World::new(Faults::default());
+    let mut holder = world.start("hold", "t");
+    assert_eq!(holder.hears(), "bound");
+    let mut asker = world.start_renamed("ask", "other");
+    assert_eq!(asker.hears(), "capacity", "a new name freed a live slot");
+    holder.kill();
+    let mut asker = world.start_renamed("ask", "other");
+    assert_eq!(asker.hears(), "granted", "a new name kept a dead slot");
 }
 
 #[test]

@@ -342,6 +342,10 @@ fn a_damaged_record_keeps_its_slot_whatever_of_it_is_broken() {
         table.write_all_at(&bytes, at as u64).expect("room for it");
         let error = reserve(&world.store, &later("new"), &["a"], 1).unwrap_err();
         assert_eq!(error.code, code::CAPACITY, "{broken}: given away");
+        assert_eq!(
+            error.details["damaged"][0]["settle"], "agent-fleet lease release --record 0 --force",
+            "{broken}: nobody could tell who has the slot"
+        );
         let used = world.store.occupancy().unwrap();
         assert_eq!(used.live(&profile("a")), 1, "{broken}");
         reserve(&world.store, &later("new"), &["c"], 1).unwrap();

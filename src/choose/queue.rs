@@ -11,6 +11,8 @@
 //!
 //! # Limits
 //! - A waiter that asks the network is silent meanwhile; after two seconds its turn passes until it is back.
+//! - A waiter whose task another request got a lease for counts as waiting until it looks again, a quarter of a
+//!   second later.
 //! - Of a waiter's other profiles, which a request does not look at, it cannot know whether they are free:
 //!   one that could also take those still comes first.
 

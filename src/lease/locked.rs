@@ -11,7 +11,7 @@ use super::table::Table;
 use super::transition::Standing;
 use super::{Ended, Occupancy, Reclaimed};
 use crate::clock::BootTime;
-use crate::contract::lease::{Lease, Verdict};
+use crate::contract::lease::{DamagedLease, Lease, Verdict};
 use crate::error::Result;
 use crate::id::{ProfileId, TaskKey};
 use crate::store::lock::Mode;
@@ -135,6 +135,14 @@ impl<'a, M: Machine> Locked<'a, M> {
             }
         }
         (live, probed)
+    }
+
+    /// The damaged records that keep a slot of one of these profiles.
+    pub(super) fn damaged_of(&self, profiles: &[ProfileId]) -> Vec<DamagedLease> {
+        let slots = self.table.slots.iter().enumerate();
+        let kept = slots.filter(|(at, _)| self.damage.of(*at).any(|it| profiles.contains(it)));
+        kept.map(|(at, slot)| self.store.damaged_lease(at, slot))
+            .collect()
     }
 
     /// Removes the record and the files of a lease.

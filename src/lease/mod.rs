@@ -12,6 +12,8 @@
 //! - One kernel: two machines that share a state root are refused by the file-system check of `store::lock`
 //!   or see one another as another boot.
 //! - Nothing is synced but the epoch: a power cut ends every holder anyway.
+//! - Reservations expire by the boot clock: for a process in a time namespace that moves that clock, they expire
+//!   early or late.
 //! - Processes that a worker's tools leave behind outlive the lease, unless they inherited the witness.
 //!
 //! # Files
@@ -25,6 +27,8 @@ mod leases;
 mod leftover;
 mod locked;
 mod machine;
+#[cfg(test)]
+mod model;
 mod name;
 mod reclaim;
 mod record;

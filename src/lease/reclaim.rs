@@ -126,10 +126,10 @@ impl<M: Machine> Locked<'_, M> {
 }
 
 /// What was seen of the window before the lock was taken.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Ahead {
     /// Generations whose holder is not alive here. The dead stay dead, so looking early is safe.
-    suspects: BTreeSet<u64>,
+    pub(super) suspects: BTreeSet<u64>,
     /// Where the next window starts.
     hand: u32,
 }

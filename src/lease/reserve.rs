@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use camino::Utf8Path;
+use serde_json::json;
 
 use super::details::{self, Details};
 use super::holder::Holder;
@@ -330,7 +331,7 @@ impl<M: Machine> Locked<'_, M> {
         Ok(witness)
     }
 
-    /// Adds who holds the slots of `profiles` to an error.
+    /// Adds who holds the slots of `profiles` to an error, and which damaged records keep some.
     fn with_holders(&mut self, error: Error, profiles: &[ProfileId]) -> Error {
         let taken: Vec<(usize, Record)> = self
             .table
@@ -354,7 +355,13 @@ impl<M: Machine> Locked<'_, M> {
                 self.lease(&record, verdict)
             })
             .collect();
-        refusal::with_holders(error, &holders, self.machine.now())
+        let error = refusal::with_holders(error, &holders, self.machine.now());
+        let damaged = self.damaged_of(profiles);
+        if damaged.is_empty() {
+            error
+        } else {
+            error.detail("damaged", json!(damaged))
+        }
     }
 }
 

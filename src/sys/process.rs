@@ -264,6 +264,7 @@ pub use other::{
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
     use super::{Endings, carrying, current, has_ended, parse_stat, status, unique};
+    use std::io::{Read as _, Write as _};
     use std::time::Duration;
 
     #[test]
@@ -296,10 +297,20 @@ mod tests {
     fn a_process_is_found_by_a_variable_that_it_was_started_with() {
         let mark = format!("mark-{}", std::process::id());
         #[expect(clippy::disallowed_methods, reason = "a process to be found")]
-        let mut child = std::process::Command::new("sleep")
-            .arg("60")
+        let mut child = std::process::Command::new("cat")
             .env("AGENT_FLEET_TEST_MARK", &mark)
+            .stdin(std::process::Stdio::piped())
+            .stdout(std::process::Stdio::piped())
             .spawn()
+            .unwrap();
+        // The kernel shows the variables a moment after the program has begun: it runs once it answers.
+        let mut answer = [0];
+        child.stdin.as_mut().unwrap().write_all(b"x").unwrap();
+        child
+            .stdout
+            .as_mut()
+            .unwrap()
+            .read_exact(&mut answer)
             .unwrap();
         let found = carrying("AGENT_FLEET_TEST_MARK", &mark);
         child.kill().unwrap();

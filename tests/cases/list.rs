@@ -5,7 +5,7 @@ use std::path::Path;
 use serde::Deserialize;
 
 /// The files, in the order of the page.
-pub(crate) const FILES: [&str; 3] = ["credentials", "isolation", "quota"];
+pub(crate) const FILES: [&str; 4] = ["credentials", "isolation", "leases", "quota"];
 
 /// A part of the page.
 #[derive(Debug, Deserialize)]
