@@ -181,13 +181,21 @@ fn twins(work: &Work<'_>, registry: &Registry, digest: &str) -> Vec<String> {
         .collect()
 }
 
-/// What must still hold once the locks are taken.
+/// What must still hold once the locks are taken. What else of the profile was changed meanwhile, such as whether it is
+/// enabled, is no reason to throw a login away.
 fn still(work: &Work<'_>, fingerprint: &Fingerprint, digest: &str) -> Result<Pin> {
     let Work {
-        context, profile, ..
+        context,
+        profile: before,
+        ..
     } = work;
     let registry = snapshot::registry::load(context)?;
-    if registry.profile(&profile.id)? != *profile
+    let profile = registry.profile(&before.id)?;
+    let is_meant = |one: &Profile| {
+        let place = one.home.clone();
+        (one.provider, place, one.credential, one.safety_policy)
+    };
+    if is_meant(profile) != is_meant(before)
         || registry.provider(profile.provider)? != work.settings
     {
         let message = format!(
@@ -196,7 +204,8 @@ fn still(work: &Work<'_>, fingerprint: &Fingerprint, digest: &str) -> Result<Pin
         );
         return Err(Error::new(code::MAINTENANCE_BUSY, message).hint(super::again(profile)));
     }
-    check_in(work, &registry, fingerprint, digest)
+    let work = Work { profile, ..*work };
+    check_in(&work, &registry, fingerprint, digest)
 }
 
 /// Puts a login in force, and writes down whose it is; what its CLI noted in a staged home comes along. Returns where a login is kept that the

@@ -423,12 +423,10 @@ impl Work<'_> {
     }
 
     fn missing(&self, tell: &dyn Fn(&str)) -> Result<()> {
-        let Self {
-            context,
-            registry,
-            profile,
-            ..
-        } = self;
+        let context = self.context;
+        // A person may have enabled it during the login.
+        let registry = &snapshot::registry::load(context)?;
+        let profile = registry.profile(&self.profile.id)?;
         if home::readiness(context, registry, profile).is_err() {
             tell("making the home ready for workers");
             home::provision(context, registry, profile)?;

@@ -1,5 +1,6 @@
 //! Enrollments that are ended on the way: by the person, and by a kill that leaves no time to tidy up.
 
+use std::io::Write as _;
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Stdio};
 
@@ -98,4 +99,29 @@ fn what_a_killed_enrollment_left_is_found_and_removed_only_when_it_is_ours() {
     assert_eq!(names(&staging), others);
     assert!(aside.join("home/settings.json").exists());
     enroll(&world, &["one"], "alpha\n").success();
+}
+
+#[test]
+fn what_is_changed_meanwhile_costs_a_login_only_if_it_is_not_meant_for_this_any_more() {
+    let world = world(&["one"]);
+    for (changed, code) in [
+        ("profile policy one --weight 3", None),
+        ("profile disable one", None),
+        (
+            "profile policy one --safety-policy manual_only",
+            Some("maintenance_busy"),
+        ),
+    ] {
+        let mut child = waiting(&world, "one");
+        world.sandbox.run(changed.split(' ')).success();
+        let mut answer = child.stdin.take().expect("a pipe");
+        answer.write_all(b"alpha\n").expect("it waits");
+        drop(answer);
+        let ran = Ran::ended(&child.wait_with_output().expect("the program ends"));
+        match code {
+            None => drop(ran.success()),
+            Some(code) => drop(ran.refused(code)),
+        }
+        assert_eq!(left(&world), [""; 0], "{changed}");
+    }
 }
