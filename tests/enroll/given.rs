@@ -112,7 +112,7 @@ fn typed(line: &str) {
 
 #[test]
 fn a_token_that_may_not_name_its_account_needs_someone_who_vouches_and_is_told_as_asserted() {
-    let world = world();
+    let mut world = world();
     let alone = give(&world, "profile enroll token --setup-token", SILENT);
     let refused = alone.refused("identity_unproven");
     assert_eq!(refused["details"]["reason"], "forbidden");
@@ -151,6 +151,7 @@ fn a_token_that_may_not_name_its_account_needs_someone_who_vouches_and_is_told_a
         mode(&path.parent().expect("a folder").into()) & 0o777,
         0o700
     );
+    world.https.take_paths();
     for (line, field) in [
         ("profile identity show token", "identity_source"),
         ("profile verify token", "identity_source"),
@@ -161,6 +162,12 @@ fn a_token_that_may_not_name_its_account_needs_someone_who_vouches_and_is_told_a
             "{line} says nothing of {field}: {said}"
         );
     }
+    // It is asked for what it may not say once a day at most, each try counts against the account.
+    assert_eq!(world.https.take_paths(), [""; 0]);
+    world.later(25 * 3600);
+    world.run("profile verify token").success();
+    world.run("profile verify token").success();
+    assert_eq!(world.https.take_paths(), [PROFILE]);
     let status = world.run("profile status token").success();
     assert!(status.to_string().contains("asserted"), "{status}");
 }
