@@ -123,10 +123,7 @@ fn a_token_that_may_not_name_its_account_needs_someone_who_vouches_and_is_told_a
     assert!(!kept(&world).exists());
     // Both would be given work on one account.
     let both = enroll(&world, SILENT).refused("duplicate_provider_identity");
-    assert_eq!(
-        both["hint"], "agent-fleet profile enroll token --setup-token",
-        "{both}"
-    );
+    assert_eq!(both["hint"], "agent-fleet profile disable claude-1");
     world.run("profile disable claude-1").success();
     let ran = enroll(&world, SILENT);
     let path = kept(&world);
@@ -201,9 +198,9 @@ fn a_token_is_handed_to_its_worker_alone_once_the_registry_says_so() {
         "a token that may not tell is left alone"
     );
     // The login of the same account may not work beside it.
-    world
-        .run("profile enable claude-1")
-        .refused("duplicate_provider_identity");
+    let beside = world.run("profile enable claude-1");
+    let refused = beside.refused("duplicate_provider_identity");
+    assert_eq!(refused["hint"], "agent-fleet profile disable token");
 }
 
 #[test]
