@@ -301,10 +301,15 @@ mod tests {
             .env("AGENT_FLEET_TEST_MARK", &mark)
             .spawn()
             .unwrap();
-        let found = carrying("AGENT_FLEET_TEST_MARK", &mark);
+        // Its program has been loaded when `spawn` returns, its environment a moment later.
+        let deadline = crate::clock::Clock::real().deadline(std::time::Duration::from_secs(10));
+        let mut found = carrying("AGENT_FLEET_TEST_MARK", &mark).unwrap();
+        while found.is_empty() && deadline.pause(std::time::Duration::from_millis(1)) {
+            found = carrying("AGENT_FLEET_TEST_MARK", &mark).unwrap();
+        }
         child.kill().unwrap();
         child.wait().unwrap();
-        assert_eq!(found.unwrap(), [child.id()]);
+        assert_eq!(found, [child.id()]);
         assert_eq!(
             carrying("AGENT_FLEET_TEST_MARK", &mark[1..]).unwrap(),
             [0; 0]
