@@ -438,7 +438,7 @@ mod tests {
         assert_eq!(name("agent-fleet exec --task t -- exec hello"), "exec");
         assert_eq!(name("agent-fleet --config=/x status secret"), "status");
         assert_eq!(name("agent-fleet profile --quiet status"), "profile status");
-        assert_eq!(name("agent-fleet Bearer-Token"), "");
+        assert_eq!(name("x Bearer-Token"), "");
         assert_eq!(name("agent-fleet"), "");
     }
 }

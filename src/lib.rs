@@ -15,7 +15,7 @@
 //! | [`clock`] | the only source of time and of waiting |
 //! | [`contract`] | the versioned public JSON: types without behaviour, and their JSON Schema |
 //! | [`demo`] | the whole path in a throw-away world, by running this program as a person would |
-//! | [`enroll`] | giving a profile its login, so that none is lost on the way |
+//! | [`enroll`] | giving a profile its login, token or key, so that none is lost on the way |
 //! | [`env`] | everything the program takes from the world around it, captured once |
 //! | [`error`] | the one error that leaves the program: code, class, sentence, next command |
 //! | [`home`] | making homes ready for workers; the stable path of this program |
@@ -29,7 +29,7 @@
 //! | [`registry`] | `accounts.toml`: what people configure |
 //! | [`render`] | turns an answer into JSON, TOON or a page for people |
 //! | [`report`] | putting together what people and supervisors ask about |
-//! | [`secret`] | values that must never be printed |
+//! | [`secret`] | values that must never be printed, and the few that we keep |
 //! | [`snapshot`] | what choosing reads, compiled into few small files |
 //! | [`store`] | durability: locks, whole-file replacement, appends |
 //! | [`sys`] | what the operating system does for us; the only `unsafe` code |
@@ -49,6 +49,7 @@
 //! | `share/hooks/codex.json` | [`provider::codex`] |
 //! | `share/scripted/` | [`provider::scripted`] |
 //! | `state/install.json` | [`registry::install`] |
+//! | `state/credentials/` | [`secret::kept`] |
 //! | `state/profiles/` | [`snapshot::durable`] |
 //! | `state/snapshot/registry` | [`snapshot::registry`] |
 //! | `state/snapshot/<provider>` | [`snapshot::provider`] |

@@ -140,7 +140,7 @@ reasons! {
         FRESH Fine "its reading is young" "";
         STALE Time "its reading has aged; the next choice renews it by the way" "agent-fleet quota refresh ID";
         PRESUMED Time "its reading could not be renewed and cannot have become worse; it ranks after every fresh one" "agent-fleet quota refresh ID";
-        OVERAGE Fine "it is at its reserve, but more is paid for: the account has overage on and the profile allows it; it ranks last" "";
+        OVERAGE Fine "it is at its reserve, or has an API key, and more is paid for: the account has overage on and the profile allows it; it ranks last" "";
         UNMEASURED Person "it has no reading and `settings.unmeasured` lets it be chosen last" "agent-fleet quota refresh ID";
     }
     Refused {
@@ -211,7 +211,7 @@ reasons! {
         "credential_unparsable" Person "the credential file is not in the provider's format" "agent-fleet profile status ID";
         TOKEN_EXPIRED Person "the access token ran out before the server was asked whose login it is" "agent-fleet profile verify ID";
         "api_key" Person "the home holds an API key, which is paid per token" "agent-fleet profile enroll ID";
-        "not_enrolled" Person "the stored credential was never proved" "agent-fleet profile verify ID";
+        "not_enrolled" Person "no long-lived token or API key was enrolled, or not the one that is there" "agent-fleet profile enroll ID";
         "identity_changed" Person "its home holds another account than before" "agent-fleet profile verify ID";
     }
     Anchor {

@@ -43,6 +43,7 @@ mod lease_storm;
 mod lease_watch;
 mod pace;
 mod pages;
+mod permissions;
 mod polling;
 mod provision;
 mod quota_watch;

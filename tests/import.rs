@@ -6,7 +6,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::support::sandbox::Sandbox;
+use crate::support::sandbox::{Ran, Sandbox};
 
 const CLAUDE: &str = include_str!("../fixtures/provider/claude/credentials.json");
 const CODEX: &str = include_str!("../fixtures/provider/codex/auth.json");
@@ -198,13 +198,16 @@ fn a_list_of_another_tool_is_read_once_and_each_account_is_accounted_for() {
     drop(sandbox.run(["init", "--scripted", "1"]).success());
     let own = sandbox.path("elsewhere/homes/two");
     sandbox.write("elsewhere/homes/two/.credentials.json", claude(2));
+    let named = sandbox.path("home/.claude-a@lab.invalid");
+    sandbox.write("home/.claude-a@lab.invalid/.credentials.json", claude(3));
     let list = sandbox.write(
         "elsewhere/accounts.toml",
         format!(
             "version = 1\n[profiles.claude-2]\nprovider = \"claude\"\nhome = {own:?}\npools = [\"night\"]\nweight = 3\n\
              enabled = true\nallow_overage = true\n[profiles.gone]\nprovider = \"codex\"\nhome = \"/nowhere/gone\"\n\
              reserve_percent = 20\n[profiles.mine]\nprovider = \"claude\"\nsafety_policy = \"manual_only\"\n\
-             [profiles.key]\nprovider = \"claude\"\ncredential = \"api-key\"\n[profiles.other]\nprovider = \"gemini\"\n"
+             [profiles.key]\nprovider = \"claude\"\ncredential = \"api-key\"\n[profiles.other]\nprovider = \"gemini\"\n\
+             [profiles.named]\nprovider = \"claude\"\nhome = {named:?}\n"
         ),
     );
     let list = list.to_str().expect("UTF-8");
@@ -217,6 +220,7 @@ fn a_list_of_another_tool_is_read_once_and_each_account_is_accounted_for() {
             ("profile mine of the registry", "added", "mine"),
             ("profile key of the registry", "left_out", "-"),
             ("profile other of the registry", "left_out", "-"),
+            ("profile named of the registry", "left_out", "-"),
         ]),
         "{answer:#}"
     );
@@ -232,18 +236,23 @@ fn a_list_of_another_tool_is_read_once_and_each_account_is_accounted_for() {
         (&two["home"], &two["pools"], &two["weight"], &two["enabled"]),
         (&json!(own), &json!(["night"]), &json!(3), &json!(false))
     );
+    assert!(!answer.to_string().contains("lab.invalid"), "{answer}");
     assert_eq!(profile("gone")["reserve_percent"], 20.0);
     assert_eq!(profile("mine")["safety_policy"], "manual_only");
     let again = sandbox.run(["profile", "import", list]).success();
     assert!(rows(&again).iter().all(|row| row.1 != "added"), "{again:#}");
     let instances = sandbox.path("ccs/instances/work");
     std::fs::create_dir_all(&instances).expect("a directory");
-    let list = sandbox.write(
+    sandbox.write(
         "ccs/profiles.json",
         r#"{"version": "2.0.0", "profiles": {"Work": {"type": "account"}, "a@lab.invalid": {"type": "account"}, "glm": {"type": "settings"}}}"#,
     );
-    let list = list.to_str().expect("UTF-8");
-    let answer = sandbox.run(["profile", "import", list]).success();
+    let answer = Ran::of(
+        sandbox
+            .command(["profile", "import", "profiles.json"])
+            .current_dir(sandbox.path("ccs")),
+    )
+    .success();
     assert_eq!(
         rows(&answer),
         wanted(&[
@@ -254,6 +263,17 @@ fn a_list_of_another_tool_is_read_once_and_each_account_is_accounted_for() {
         "{answer:#}"
     );
     assert_eq!(profile("claude-Work")["home"], json!(instances));
+    // A file is no profile, whatever it is called.
+    let audit = sandbox.run(["audit"]).success();
+    let events = audit["events"].as_array().expect("events");
+    let imports = events
+        .iter()
+        .filter(|event| event["by"] == "profile import");
+    assert!(imports.clone().count() > 2, "{audit}");
+    assert!(
+        imports.clone().all(|event| event["profile"].is_null()),
+        "{audit}"
+    );
 }
 
 #[test]

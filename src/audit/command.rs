@@ -52,7 +52,9 @@ pub fn command(context: &Context, world: &World, refusal: Option<&Error>) {
 /// The profile that a command was about. Only one that the command took for a profile: what was refused may be
 /// anything that a person pasted.
 fn profile(context: &Context, world: &World, refusal: Option<&Error>) -> Option<String> {
-    if !context.command.starts_with("profile ") || refusal.is_some() {
+    // What follows `import` is a file.
+    let names_none = context.command == "profile import";
+    if !context.command.starts_with("profile ") || names_none || refusal.is_some() {
         return None;
     }
     let words = world.arguments.iter().filter_map(|word| word.to_str());

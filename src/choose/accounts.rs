@@ -11,15 +11,16 @@ use crate::error::{Error, Result, code};
 use crate::id::ProviderKind;
 use crate::identity::anchor;
 use crate::identity::conflict::{Conflict, Overlap};
-use crate::identity::proof::{self, Standing};
+use crate::identity::proof::{self, Standing, Unproven};
 use crate::identity::refusal;
 use crate::identity::verify::overlaps;
 use crate::provider::Want;
 use crate::quota::headroom::{self, Question, Status, Worth};
 use crate::quota::model::Model;
+use crate::quota::poll;
 use crate::quota::refresh::{Ask, Asker, Target};
 use crate::reason::OVERAGE_USED;
-use crate::registry::schema::{Profile, QuotaReader, Registry};
+use crate::registry::schema::{Credential, Profile, QuotaReader, Registry};
 use crate::snapshot::fold;
 use crate::snapshot::profile::{BASE, Note, ProfileState};
 use crate::snapshot::provider::Snapshot;
@@ -42,6 +43,8 @@ pub(super) struct Known {
     pub(super) obstacle: Option<Error>,
     /// What its reading is worth.
     pub(super) worth: Worth,
+    /// Why nobody could read what is left, where more can be said than that.
+    pub(super) unread: Option<Error>,
 }
 
 impl Accounts {
@@ -124,9 +127,14 @@ impl Accounts {
         let obstacle = match (self.snapshot.damaged.get(id), self.overlaps.get(id)) {
             (Some(damage), _) => Some(damage.clone().into()),
             (None, _) if state.auth_broken.is_some() => Some(refusal::broken(profile)),
+            (None, _) if state.login_expires_at.is_some_and(|at| at <= now) => {
+                let ended = Standing::Unproven(Unproven::LoginExpired);
+                ended.refusal(profile).map(Error::from)
+            }
             (None, _) if state.proof.is_none() => unproven(context, registry, profile, &state, now),
             (None, Some(overlap)) => Some(conflict(registry, profile, overlap)),
             (None, None) if block.is_some() => block.map(|note| blocked(profile, note)),
+            (None, None) if is_paid(profile) => Some(paid(profile)),
             // A reading that nobody could renew may be so because nobody could be asked with that login.
             (None, None) if worth.status != Status::Fresh => {
                 unaskable(context, registry, profile, &state)
@@ -134,6 +142,7 @@ impl Accounts {
             (None, None) => None,
         };
         Known {
+            unread: unread(profile, &state, &worth),
             state,
             obstacle,
             worth,
@@ -216,6 +225,39 @@ fn unaskable(
         standing @ Standing::Unproven(_) => standing.refusal(profile).map(Error::from),
         Standing::Proven(_) | Standing::Renew | Standing::Quarantined(_) => None,
     }
+}
+
+/// Whether every bit of work on the profile is paid for, which nobody allowed.
+fn is_paid(profile: &Profile) -> bool {
+    profile.credential == Credential::ApiKey && !profile.allow_overage
+}
+
+fn paid(profile: &Profile) -> Error {
+    let id = &profile.id;
+    let message = format!(
+        "profile `{id}` has an API key, which is paid per token, and `allow_overage` does not allow that"
+    );
+    Error::new(code::MONEY_GUARD, message)
+        .hint(format!("agent-fleet profile policy {id} --allow-overage"))
+}
+
+/// A token that may not read what is left: only what its workers show tells that.
+fn unread(profile: &Profile, state: &ProfileState, worth: &Worth) -> Option<Error> {
+    let word = state.poll.reason.as_deref();
+    let silent = word.is_some_and(|word| [poll::UNMEASURABLE, poll::NOT_ALLOWED].contains(&word));
+    if profile.credential != Credential::SetupToken || worth.status != Status::Unmeasured || !silent
+    {
+        return None;
+    }
+    let message = format!(
+        "profile `{}` has a token that may not read how much is left, and no worker has shown it yet; one is started \
+         only where `unmeasured = \"allow\"` says so",
+        profile.id
+    );
+    Some(
+        Error::new(code::QUOTA_UNAVAILABLE, message)
+            .hint("agent-fleet config set settings.unmeasured allow"),
+    )
 }
 
 /// Time mends neither a failed payment nor one that nobody wanted: the block stays until a person lifts it.

@@ -9,7 +9,7 @@ use crate::quota::headroom::{Status, Worth};
 use crate::quota::model::Model;
 use crate::reason;
 use crate::registry::schema::{
-    Profile, Registry, SafetyPolicy, Settings, StaleReadings, Unmeasured,
+    Credential, Profile, Registry, SafetyPolicy, Settings, StaleReadings, Unmeasured,
 };
 use crate::snapshot::profile::ProfileState;
 
@@ -195,7 +195,9 @@ pub fn eligibility_if_enabled(
     if let Identity::Refused(code) = facts.identity {
         return refused(code);
     }
-    if state.durable.billing_block.is_some() {
+    if state.durable.billing_block.is_some()
+        || profile.credential == Credential::ApiKey && !profile.allow_overage
+    {
         return refused(code::MONEY_GUARD);
     }
     if state.durable.drain.is_some() {
@@ -217,6 +219,13 @@ pub fn eligibility_if_enabled(
 }
 
 fn quota(facts: &Facts<'_>, asked: &Asked, settings: &Settings, now: Timestamp) -> Eligibility {
+    if facts.profile.credential == Credential::ApiKey {
+        // There is nothing to measure: every token is paid for, which the profile allows.
+        return Eligibility::Eligible {
+            headroom: None,
+            basis: Basis::Overage,
+        };
+    }
     let worth = facts.worth;
     let presume = settings.stale_readings == StaleReadings::Presume;
     let unreadable = || {

@@ -7,12 +7,11 @@ use crate::env::Context;
 use crate::error::{Error, Result, code};
 use crate::home;
 use crate::identity::proof::{self, Standing};
-use crate::provider::overrides::Override;
-use crate::provider::{self, Want};
+use crate::provider::Want;
+use crate::provider::overrides::{self, Override};
 use crate::quota::refresh::{Ask, Target};
 use crate::registry::schema::{Profile, Registry};
 use crate::snapshot::profile::ProfileState;
-use crate::sys::shell;
 
 /// What a look at the profile that would win showed.
 #[derive(Debug)]
@@ -34,7 +33,6 @@ pub fn examine(
     workspace: &Utf8Path,
 ) -> Result<Examined> {
     let settings = registry.provider(profile.provider)?;
-    let provider = provider::of(profile.provider);
     match proof::check(context, profile, settings, state) {
         Standing::Proven(_) => {}
         Standing::Renew => return Ok(Examined::Renew),
@@ -47,7 +45,7 @@ pub fn examine(
         }
     }
     // Before readiness: a home that is not ready and has one would be made ready in vain.
-    let found = provider.overrides(&profile.home, &[workspace]);
+    let found = overrides::of(profile, &[workspace]);
     if let Some(found) = found.into_iter().next() {
         return Ok(Examined::Rejected(overridden(profile, found)));
     }
@@ -63,10 +61,8 @@ pub fn overridden(profile: &Profile, found: Override) -> Error {
         "`{}` would replace the login of profile `{}`: it {}",
         found.source, profile.id, found.effect
     );
-    let hint = match &found.file {
-        Some(file) => format!("${{EDITOR:-vi}} {}", shell::quote(file.as_str())),
-        None => format!("agent-fleet profile status {}", profile.id),
-    };
+    let status = || format!("agent-fleet profile status {}", profile.id);
+    let hint = found.cure().unwrap_or_else(status);
     let error = Error::new(code::AUTH_OVERRIDE, message).hint(hint);
     error.detail("source", found.source)
 }

@@ -118,7 +118,7 @@ pub fn report_on(
     if let Some(worth) = &renewed {
         facts.worth = worth;
     }
-    let mut said = known.obstacle.clone();
+    let mut said = known.obstacle.clone().or_else(|| known.unread.clone());
     let provision_problem = home::readiness(context, registry, profile)
         .err()
         .filter(|error| error.code == code::NOT_PROVISIONED)

@@ -27,7 +27,7 @@ use crate::quota::limit::Limit;
 use crate::quota::model::Model;
 use crate::quota::refresh::{Ask, Target};
 use crate::registry::project::{self, Workspace};
-use crate::registry::schema::{Profile, Registry};
+use crate::registry::schema::{Credential, Profile, Registry};
 use crate::snapshot::profile::ProfileState;
 
 /// Profiles found wanting when they were about to be granted, and why.
@@ -126,7 +126,9 @@ impl<'a> Survey<'a> {
                 Status::Stale | Status::Unmeasured | Status::Presumed
             );
             let identity = entry.known.state.proof.is_none();
-            if !(usage || identity) || !self.could_route(entry, asked) {
+            // No server tells anything of a key.
+            let silent = entry.profile.credential == Credential::ApiKey;
+            if silent || !(usage || identity) || !self.could_route(entry, asked) {
                 continue;
             }
             wanted.push(ask(
@@ -243,6 +245,7 @@ impl<'a> Survey<'a> {
                     said: rejected
                         .get(&entry.profile.id)
                         .or(entry.known.obstacle.as_ref())
+                        .or(entry.known.unread.as_ref())
                         .cloned(),
                 }
             })

@@ -114,6 +114,10 @@ pub struct Removed {
     /// Where the login still is.
     #[schemars(with = "String")]
     pub home: Utf8PathBuf,
+    /// Where a token or a key still is that was kept outside of the home; left out when there is none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(with = "Vec<String>")]
+    pub credentials: Vec<Utf8PathBuf>,
 }
 
 /// What choose would say of one profile.

@@ -3,23 +3,24 @@
 use camino::{Utf8Path, Utf8PathBuf};
 use rustix::fs::{Access, access};
 
-use super::Work;
+use super::given::KEY;
 use super::verify::{self, Named, Others, Pin};
+use super::{New, Work};
 use crate::clock::ROUTINE;
 use crate::contract::lease::Verdict;
 use crate::error::{Error, Result, code};
 use crate::identity::anchor;
-use crate::identity::conflict::{AnchorIdentity, Overlap};
+use crate::identity::conflict::{AnchorIdentity, Holder, Overlap};
 use crate::identity::credential::{self, Look, Seen};
 use crate::identity::fingerprint::Fingerprint;
 use crate::identity::verify::about_base;
 use crate::lease::{LeaseStore as _, TableStore};
-use crate::provider;
 use crate::provider::home::link;
+use crate::provider::{self, conveyance};
 use crate::quota::poll;
 use crate::quota::refresh::refresh;
 use crate::registry::binary;
-use crate::registry::schema::Registry;
+use crate::registry::schema::{Credential, Registry};
 use crate::snapshot;
 use crate::snapshot::merge::{self, Proved};
 use crate::snapshot::profile::{Binding, ProfileState, Proof};
@@ -51,6 +52,10 @@ pub(super) fn may_begin(work: &Work<'_>, tell: &dyn Fn(&str)) -> Result<()> {
         &profile.home,
         &[provider::of(profile.provider).credential_file()],
     )?;
+    if profile.credential == Credential::ApiKey {
+        // A key is no login that anyone could share.
+        return Ok(());
+    }
     let deadline = context.clock.deadline(ROUTINE);
     let base: Vec<_> = about_base(context, registry, profile.provider)?
         .into_iter()
@@ -79,7 +84,7 @@ fn idle(work: &Work<'_>) -> Result<()> {
     let deadline = context.clock.deadline(ROUTINE);
     let listing = TableStore::open(context, deadline)?.list()?;
     let kind = profile.provider;
-    let beside_live = work.how.beside_live;
+    let beside_live = work.beside_live;
     let mut in_the_way = listing.leases.iter().filter(|lease| {
         lease.verdict != Verdict::Dead
             && if beside_live {
@@ -126,17 +131,24 @@ fn check_in(work: &Work<'_>, registry: &Registry, fingerprint: &Fingerprint) -> 
         .filter(|sibling| sibling.id != profile.id)
         .filter_map(|sibling| {
             let state = known.states.get(sibling.id.as_str())?;
-            Some((sibling.id.as_str(), state.fingerprint()?))
+            Some(Holder::of(sibling, state.fingerprint()?))
         })
         .collect();
     let state = known.states.get(profile.id.as_str());
     let pinned = state.and_then(|state| state.durable.pinned.as_ref());
+    // A key is its own account, and is replaced by another one every now and then.
+    let is_next = profile.credential == Credential::ApiKey
+        && pinned.is_some_and(|pinned| {
+            pinned.source == KEY && !pinned.fingerprint.overlaps(fingerprint)
+        });
+    let pinned = pinned.filter(|_| !is_next);
     let others = Others {
         pinned: pinned.map(|pinned| &pinned.fingerprint),
         siblings: &siblings,
         anchors: &anchors,
     };
-    verify::judge(profile.id.as_str(), fingerprint, &others)
+    verify::judge(profile, fingerprint, &others)
+        .map(|pin| if is_next { Pin::Anew } else { pin })
         .map_err(|wrong| verify::refused(registry, profile, fingerprint, wrong))
 }
 
@@ -159,12 +171,12 @@ fn still(work: &Work<'_>, fingerprint: &Fingerprint) -> Result<Pin> {
     check_in(work, &registry, fingerprint)
 }
 
-/// Puts the login of a staged home in force, and writes down whose it is. Returns where a login is kept that the
+/// Puts a login in force, and writes down whose it is; what its CLI noted in a staged home comes along. Returns where a login is kept that the
 /// provider's CLI wrote meanwhile.
 pub(super) fn put(
     work: &Work<'_>,
-    staged: &Utf8Path,
-    look: &Look,
+    staged: Option<&Utf8Path>,
+    new: New<'_>,
     named: &Named,
 ) -> Result<Option<Utf8PathBuf>> {
     let Work {
@@ -174,45 +186,50 @@ pub(super) fn put(
     let (_turnstile, guard) = locks.maintenance(profile.provider, PURPOSE)?;
     pending::settle(context, profile.provider, &guard)?;
     let pin = still(work, &named.fingerprint)?;
-    let home = &profile.home;
-    let made = make(home)?;
-    let promoted = promote_in(work, &guard, look);
+    let target = conveyance::file(context, profile);
+    let folder = target.parent().unwrap_or(&profile.home);
+    let made = make(folder)?;
+    let promoted = promote_in(work, &guard, &target, new);
     if made && promoted.is_err() {
         // Nothing of ours stays in what was not there before.
-        drop(directory::remove_empty(home));
+        drop(directory::remove_empty(folder));
     }
     let kept = promoted?;
-    // One that cannot be carried over is found by whoever looks whether the home is ready.
-    drop(provider::of(profile.provider).carry_notes(context, staged, home));
+    if let Some(staged) = staged {
+        // One that cannot be carried over is found by whoever looks whether the home is ready.
+        drop(provider::of(profile.provider).carry_notes(context, staged, &profile.home));
+    }
     write_down(work, named, pin)?;
     Ok(kept)
 }
 
-fn make(home: &Utf8Path) -> Result<bool> {
-    let made = !home.exists();
-    directory::establish(home)?;
+fn make(folder: &Utf8Path) -> Result<bool> {
+    let made = !folder.exists();
+    directory::establish(folder)?;
     Ok(made)
 }
 
-fn promote_in(work: &Work<'_>, guard: &Guard, look: &Look) -> Result<Option<Utf8PathBuf>> {
+fn promote_in(
+    work: &Work<'_>,
+    guard: &Guard,
+    target: &Utf8Path,
+    new: New<'_>,
+) -> Result<Option<Utf8PathBuf>> {
     let Work {
         context, profile, ..
     } = work;
-    let home = &profile.home;
-    let file = provider::of(profile.provider).credential_file();
-    link::refuse(home, &[file])?;
-    let new = look.text.expose().as_bytes();
-    let target = home.join(file);
-    let promotion = begin(context, (profile.provider, &profile.id), &target, new)?;
-    let mut stands = || match credential::look(profile.provider, home, None, context.clock) {
-        Seen::Read(found) => {
-            found.login.digest == look.login.digest && !context.faults.last_look_fails
-        }
+    if let (Some(folder), Some(name)) = (target.parent(), target.file_name()) {
+        link::refuse(folder, &[name])?;
+    }
+    let text = new.text.expose().as_bytes();
+    let promotion = begin(context, (profile.provider, &profile.id), target, text)?;
+    let mut stands = || match credential::of(context, profile, None) {
+        Seen::Read(found) => found.login.digest == new.digest && !context.faults.last_look_fails,
         Seen::Missing | Seen::Linked | Seen::Unreadable | Seen::Unparsable | Seen::Unchanged => {
             false
         }
     };
-    let outcome = promotion.carry_out(guard, new, &mut stands)?;
+    let outcome = promotion.carry_out(guard, text, &mut stands)?;
     let (message, kept) = match outcome {
         Promoted::Done { kept } => return Ok(kept),
         Promoted::Changed => ("changed at the same moment", None),
@@ -238,7 +255,7 @@ pub(super) fn adopt(work: &Work<'_>, look: &Look, named: &Named) -> Result<()> {
     let (_turnstile, guard) = locks.maintenance(profile.provider, PURPOSE)?;
     pending::settle(context, profile.provider, &guard)?;
     let pin = still(work, &named.fingerprint)?;
-    let now = verify::read(context, profile, &profile.home)?;
+    let now = verify::in_force(context, profile)?;
     if now.login.digest != look.login.digest {
         let message = format!(
             "the login of profile `{}` changed while it was proved: nothing was changed",
@@ -260,10 +277,10 @@ fn write_down(work: &Work<'_>, named: &Named, pin: Pin) -> Result<()> {
     let Work {
         context, profile, ..
     } = work;
-    let look = verify::read(context, profile, &profile.home)?;
+    let look = verify::in_force(context, profile)?;
     let proof = Proof {
         fingerprint: named.fingerprint.clone(),
-        source: named.source.to_owned(),
+        source: named.source.clone(),
         at: context.clock.now(),
         binding: Binding::Tokens(look.login.digest.clone()),
         file: Some(look.file),

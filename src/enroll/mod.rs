@@ -17,6 +17,7 @@
 //! what it writes in the very moment is kept and reported.
 
 mod force;
+pub mod given;
 mod login;
 mod refusal;
 pub mod stage;
@@ -36,10 +37,13 @@ use crate::home;
 use crate::id::ProfileId;
 use crate::identity::credential::{self, Look, Seen};
 use crate::identity::proof::is_usable;
+use crate::identity::refusal::log_in;
+use crate::provider::conveyance::Conveyance;
 use crate::provider::enrollment::Method;
-use crate::provider::{LoginKind, Want};
+use crate::provider::{self, LoginKind, Want};
 use crate::quota::refresh::{Ask, Asker, Target, refresh};
 use crate::registry::schema::{Credential, Profile, ProviderSettings, Registry, SafetyPolicy};
+use crate::secret::Secret;
 use crate::snapshot;
 use crate::sys::attend::is_at_terminal;
 use crate::sys::interrupt::Interrupts;
@@ -79,13 +83,23 @@ struct Work<'a> {
     registry: &'a Registry,
     settings: &'a ProviderSettings,
     profile: &'a Profile,
-    how: How,
+    /// Other profiles of the provider may be at work.
+    beside_live: bool,
     interrupts: &'a Interrupts,
+}
+
+/// A credential that is to be put in force.
+#[derive(Clone, Copy, Debug)]
+struct New<'a> {
+    /// Of its tokens.
+    digest: &'a str,
+    /// What its file holds.
+    text: &'a Secret,
 }
 
 /// The command that tries again.
 fn again(profile: &Profile) -> String {
-    format!("agent-fleet profile enroll {}", profile.id)
+    log_in(profile)
 }
 
 /// Gives one profile its login. `tell` says to the person what happens.
@@ -174,10 +188,10 @@ fn one(
         registry: &registry,
         settings: registry.provider(profile.provider)?,
         profile,
-        how,
+        beside_live: how.beside_live,
         interrupts,
     };
-    work.is_possible()?;
+    work.is_possible(Credential::Home)?;
     force::may_begin(&work, tell)?;
     let done = match how.source {
         Source::Login(method) => work.log_in(method, tell)?,
@@ -196,14 +210,19 @@ struct Done {
 }
 
 impl Work<'_> {
-    /// Refuses what no login could change.
-    fn is_possible(&self) -> Result<()> {
+    /// Refuses what no login could change; `wanted` is the kind of credential that the person has.
+    fn is_possible(&self, wanted: Credential) -> Result<()> {
         let Profile {
             id,
+            provider,
             safety_policy,
             credential,
             ..
         } = self.profile;
+        if let Conveyance::Never(why) = provider::of(*provider).conveys(wanted) {
+            let message = format!("profile `{id}` cannot have a `{}`: {why}", wanted.word());
+            return Err(Error::new(code::POLICY, message).hint(again(self.profile)));
+        }
         if *safety_policy != SafetyPolicy::Worker {
             let message = format!(
                 "profile `{id}` is `{}`: its login is the person's own affair",
@@ -213,13 +232,16 @@ impl Work<'_> {
                 "agent-fleet profile policy {id} --safety-policy worker"
             )));
         }
-        if *credential != Credential::Home {
+        if *credential != wanted {
             let message = format!(
-                "the credential of profile `{id}` is not kept in its home, where a login goes"
+                "profile `{id}` has `credential = \"{}\"`, and this would be a `{}`",
+                credential.word(),
+                wanted.word()
             );
-            return Err(
-                Error::new(code::POLICY, message).hint(format!("agent-fleet profile status {id}"))
-            );
+            return Err(Error::new(code::POLICY, message).hint(format!(
+                "agent-fleet profile policy {id} --credential {}",
+                wanted.word()
+            )));
         }
         Ok(())
     }
@@ -247,7 +269,7 @@ impl Work<'_> {
             );
         }
         login::run(self, &home, method)?;
-        let look = verify::read(self.context, profile, &home)?;
+        let look = verify::staged(self.context, profile, &home)?;
         let named = self.prove(&home, &look, tell)?;
         let pin = force::check(self, &named.fingerprint)?;
         if self.is_good(&look, &named) {
@@ -255,8 +277,12 @@ impl Work<'_> {
             tell("the login in force is good and of this account: it stays as it is");
             return Ok(self.done(EnrollmentOutcome::Unchanged, named, None));
         }
-        let named = self.prove_again(&home, &look, &named, tell)?;
-        let kept = force::put(self, &home, &look, &named)?;
+        let named = self.prove_again(&named, tell, &|| self.ask(&home, &look))?;
+        let new = New {
+            digest: &look.login.digest,
+            text: &look.text,
+        };
+        let kept = force::put(self, Some(&home), new, &named)?;
         tell("the new login is in force");
         Ok(self.done(EnrollmentOutcome::Promoted, named, kept))
     }
@@ -266,7 +292,7 @@ impl Work<'_> {
             context, profile, ..
         } = self;
         let home = &profile.home;
-        let look = verify::read(context, profile, home)?;
+        let look = verify::in_force(context, profile)?;
         if !is_usable(&look.login, context.clock.now()) {
             let message = format!(
                 "the access token in the home of profile `{}` ran out, so nobody can be asked whose it is",
@@ -277,7 +303,7 @@ impl Work<'_> {
         }
         let named = self.prove(home, &look, tell)?;
         let _: Pin = force::check(self, &named.fingerprint)?;
-        let named = self.prove_again(home, &look, &named, tell)?;
+        let named = self.prove_again(&named, tell, &|| self.ask(home, &look))?;
         force::adopt(self, &look, &named)?;
         Ok(self.done(EnrollmentOutcome::Adopted, named, None))
     }
@@ -292,12 +318,17 @@ impl Work<'_> {
     }
 
     fn prove(&self, home: &Utf8Path, look: &Look, tell: &dyn Fn(&str)) -> Result<Named> {
-        let named = verify::ask(self.context, self.settings, self.profile, home, look)?;
+        let named = self.ask(home, look)?;
         tell(&format!(
             "the server says that this login is of account {}",
             named.fingerprint.short()
         ));
         Ok(named)
+    }
+
+    fn ask(&self, home: &Utf8Path, look: &Look) -> Result<Named> {
+        let new = verify::New::of(home, look);
+        verify::ask(self.context, self.settings, self.profile, &new)
     }
 
     /// Whether the login in force is good, of the same account, and lasts.
@@ -307,7 +338,7 @@ impl Work<'_> {
         } = self;
         let now = context.clock.now();
         let home = &profile.home;
-        let Ok(look) = verify::read(context, profile, home) else {
+        let Ok(look) = verify::in_force(context, profile) else {
             return false;
         };
         let ends = look.login.login_expires_at;
@@ -318,17 +349,16 @@ impl Work<'_> {
         if outlived || !is_usable(&look.login, now) {
             return false;
         }
-        verify::ask(context, self.settings, profile, home, &look)
+        self.ask(home, &look)
             .is_ok_and(|inside| inside.fingerprint.overlaps(&named.fingerprint))
     }
 
     /// Asks once more after a while: a login may be withdrawn seconds after it was made.
     fn prove_again(
         &self,
-        home: &Utf8Path,
-        look: &Look,
         first: &Named,
         tell: &dyn Fn(&str),
+        ask: &dyn Fn() -> Result<Named>,
     ) -> Result<Named> {
         let span = self.second_proof();
         tell(&format!(
@@ -344,12 +374,10 @@ impl Work<'_> {
                 break;
             }
         }
-        let again = verify::ask(self.context, self.settings, self.profile, home, look).map_err(
-            |error| match error.details.get("reason") {
-                Some(reason) if reason == "unauthorized" => Unfit::withdrawn(self.profile).into(),
-                Some(_) | None => error,
-            },
-        )?;
+        let again = ask().map_err(|error| match error.details.get("reason") {
+            Some(reason) if reason == "unauthorized" => Unfit::withdrawn(self.profile).into(),
+            Some(_) | None => error,
+        })?;
         if again.fingerprint.whole == first.fingerprint.whole {
             Ok(again)
         } else {
@@ -383,7 +411,7 @@ impl Work<'_> {
             provider: profile.provider,
             outcome: done.outcome,
             identity_fingerprint: done.named.fingerprint.whole,
-            identity_source: done.named.source.to_owned(),
+            identity_source: done.named.source,
             verified_at: done.at,
             routeable: hint.is_none() && reason == "ready",
             reason,

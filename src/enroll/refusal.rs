@@ -1,7 +1,6 @@
 //! Why a login did not become a profile's. In every case what was in the home before is still there.
 
 use crate::error::{Code, Refusal, code};
-use crate::id::ProfileId;
 use crate::identity::fingerprint::Fingerprint;
 use crate::provider::FetchError;
 use crate::registry::schema::Profile;
@@ -11,7 +10,7 @@ use serde_json::{Map, Value};
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub(super) struct Unfit {
-    profile: ProfileId,
+    next: String,
     code: Code,
     message: String,
     /// The stable word for why.
@@ -21,7 +20,7 @@ pub(super) struct Unfit {
 impl Unfit {
     fn new(profile: &Profile, code: Code, word: &'static str, message: String) -> Self {
         Self {
-            profile: profile.id.clone(),
+            next: super::again(profile),
             code,
             message,
             word,
@@ -114,6 +113,39 @@ impl Unfit {
         Self::new(profile, code::IDENTITY_UNPROVEN, "hint_disagrees", message)
     }
 
+    /// What the person gave does not look like what was asked for.
+    pub(super) fn misshapen(profile: &Profile, why: &str) -> Self {
+        let message = format!(
+            "what was given for profile `{}` {why}: nothing was changed",
+            profile.id
+        );
+        Self::new(profile, code::LOGIN_FAILED, "misshapen", message)
+    }
+
+    /// The server takes the token and may not say whose it is, and no person does either.
+    pub(super) fn unnamed(profile: &Profile, pair: &str) -> Self {
+        let message = format!(
+            "the server takes the token for profile `{}`, but such a token may not say whose it is: name a profile that is \
+             proved to be of the same account; nothing was changed",
+            profile.id
+        );
+        let mut unfit = Self::new(profile, code::IDENTITY_UNPROVEN, "forbidden", message);
+        unfit.next = format!("{} --same-account-as {pair}", unfit.next);
+        unfit
+    }
+
+    /// The profile that should name the account was never proved itself.
+    pub(super) fn unproved_pair(profile: &Profile, pair: &Profile) -> Self {
+        let message = format!(
+            "profile `{}` was not proved to be of any account, so it cannot say whose the token for `{}` is: nothing was \
+             changed",
+            pair.id, profile.id
+        );
+        let mut unfit = Self::new(profile, code::IDENTITY_UNPROVEN, "pair_unproven", message);
+        unfit.next = format!("agent-fleet profile verify {}", pair.id);
+        unfit
+    }
+
     /// It is another account than the profile's.
     pub(super) fn another(profile: &Profile, pinned: &Fingerprint, found: &Fingerprint) -> Self {
         let message = format!(
@@ -131,7 +163,7 @@ impl Refusal for Unfit {
         self.code
     }
     fn hint(&self) -> Option<String> {
-        Some(format!("agent-fleet profile enroll {}", self.profile))
+        Some(self.next.clone())
     }
     fn details(&self) -> Map<String, Value> {
         let mut details = Map::new();

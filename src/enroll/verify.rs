@@ -1,4 +1,4 @@
-//! Whether a login may become a profile's. [`judge`] is pure; [`read`] and [`ask`] find its facts.
+//! Whether a login may become a profile's. [`judge`] is pure; [`staged`], [`in_force`] and [`ask`] find its facts.
 
 use camino::Utf8Path;
 
@@ -6,13 +6,13 @@ use super::refusal::Unfit;
 use crate::clock::ROUTINE;
 use crate::env::Context;
 use crate::error::{Error, Result};
-use crate::identity::conflict::{self, Anchors, Conflict, Overlap};
+use crate::identity::conflict::{self, Anchors, Conflict, Holder, Overlap};
 use crate::identity::credential::{self, Look, Seen};
 use crate::identity::fingerprint::{Account, Fingerprint};
-use crate::provider::{self, FetchError, Fetched, LoginKind, Want, account};
+use crate::provider::{self, FetchError, Fetched, Login, LoginKind, Want, account, conveyance};
 use crate::quota::external::{self, Subject};
 use crate::registry::install;
-use crate::registry::schema::{Profile, ProviderSettings, QuotaReader, Registry};
+use crate::registry::schema::{Credential, Profile, ProviderSettings, QuotaReader, Registry};
 
 /// Whose a login is, as the server says.
 #[derive(Clone, Debug, PartialEq)]
@@ -20,20 +20,36 @@ pub(super) struct Named {
     /// Opaque.
     pub(super) fingerprint: Fingerprint,
     /// Who said so.
-    pub(super) source: &'static str,
+    pub(super) source: String,
 }
 
-/// The login in a home, if it is whole and of the kind that a home may hold.
-pub(super) fn read(
+/// The login that a person made in a staged home, if it is whole and of the kind that the profile may have.
+pub(super) fn staged(
     context: &Context,
     profile: &Profile,
     home: &Utf8Path,
 ) -> Result<Box<Look>, Unfit> {
-    let word = match credential::look(profile.provider, home, None, context.clock) {
-        Seen::Read(look) => match look.login.kind {
-            LoginKind::Subscription => return Ok(look),
-            LoginKind::ApiKey => return Err(Unfit::paid(profile)),
-            LoginKind::Blank => "logged_out",
+    fit(
+        profile,
+        credential::look(profile.provider, home, None, context.clock),
+    )
+}
+
+/// The same of the credential in force.
+pub(super) fn in_force(context: &Context, profile: &Profile) -> Result<Box<Look>, Unfit> {
+    fit(profile, credential::of(context, profile, None))
+}
+
+fn fit(profile: &Profile, seen: Seen) -> Result<Box<Look>, Unfit> {
+    let word = match seen {
+        Seen::Read(look) => match (look.login.kind, profile.credential) {
+            (LoginKind::Subscription, Credential::Home | Credential::SetupToken)
+            | (LoginKind::ApiKey, Credential::ApiKey) => return Ok(look),
+            (LoginKind::ApiKey, Credential::Home | Credential::SetupToken) => {
+                return Err(Unfit::paid(profile));
+            }
+            (LoginKind::Subscription, Credential::ApiKey) => "no_key",
+            (LoginKind::Blank, _) => "logged_out",
         },
         Seen::Missing => "no_login",
         Seen::Linked => "credential_link",
@@ -43,25 +59,58 @@ pub(super) fn read(
     Err(Unfit::no_login(profile, word))
 }
 
+/// A login of which it is not known yet whose it is.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct New<'a> {
+    /// The home that it is, or will be, used in.
+    pub(super) home: &'a Utf8Path,
+    /// What is shown to the server.
+    pub(super) login: &'a Login,
+    /// The text of its file, for the hints in it.
+    pub(super) text: &'a str,
+}
+
+impl<'a> New<'a> {
+    /// One that was read from a home.
+    pub(super) fn of(home: &'a Utf8Path, look: &'a Look) -> Self {
+        Self {
+            home,
+            login: &look.login,
+            text: look.text.expose(),
+        }
+    }
+}
+
 /// Asks the server, read-only and with this very login, whose it is.
 pub(super) fn ask(
     context: &Context,
     settings: &ProviderSettings,
     profile: &Profile,
-    home: &Utf8Path,
-    look: &Look,
+    new: &New<'_>,
 ) -> Result<Named> {
-    let (account, source) = asked(context, settings, profile, home, look)?
-        .map_err(|error| Unfit::unproved(profile, &error))?;
-    let hints = account::hints(profile.provider, home, look.text.expose().as_bytes());
+    named(context, settings, profile, new)?.map_err(|error| Unfit::unproved(profile, &error).into())
+}
+
+/// The same, with what the server said when it did not name the account.
+pub(super) fn named(
+    context: &Context,
+    settings: &ProviderSettings,
+    profile: &Profile,
+    new: &New<'_>,
+) -> Result<Result<Named, FetchError>> {
+    let (account, source) = match asked(context, settings, profile, new)? {
+        Ok(answer) => answer,
+        Err(error) => return Ok(Err(error)),
+    };
+    let hints = account::hints(profile.provider, new.home, new.text.as_bytes());
     if hints.iter().any(|hint| hint.contradicts(&account)) {
         return Err(Unfit::contradicted(profile).into());
     }
     let key = install::key(context)?;
-    Ok(Named {
+    Ok(Ok(Named {
         fingerprint: key.fingerprint(profile.provider, &account),
-        source,
-    })
+        source: source.to_owned(),
+    }))
 }
 
 type Answer = Result<(Account, &'static str), FetchError>;
@@ -70,15 +119,14 @@ fn asked(
     context: &Context,
     settings: &ProviderSettings,
     profile: &Profile,
-    home: &Utf8Path,
-    look: &Look,
+    new: &New<'_>,
 ) -> Result<Answer> {
     let deadline = context.clock.deadline(ROUTINE);
-    if let QuotaReader::External(program) = &settings.quota_reader {
+    if let QuotaReader::External(program) = conveyance::reader(profile, settings) {
         let subject = Subject {
             profile: profile.id.as_str(),
             provider: profile.provider,
-            home,
+            home: new.home,
         };
         let answer = external::read(context, program, subject, &deadline)?;
         return Ok(answer.map(|answer| (answer.account, "quota-account")));
@@ -88,7 +136,7 @@ fn asked(
         usage: false,
     };
     let provider = provider::of(profile.provider);
-    let Fetched { identity, .. } = provider.fetch(context, settings, &look.login, want, &deadline);
+    let Fetched { identity, .. } = provider.fetch(context, settings, new.login, want, &deadline);
     let source = account::identity_source(profile.provider);
     Ok(identity
         .unwrap_or(Err(FetchError::Shape))
@@ -101,7 +149,7 @@ pub(super) struct Others<'a> {
     /// The account that the profile is, if it was ever proved.
     pub(super) pinned: Option<&'a Fingerprint>,
     /// The accounts of the provider's other profiles.
-    pub(super) siblings: &'a [(&'a str, &'a Fingerprint)],
+    pub(super) siblings: &'a [Holder<'a>],
     /// The logins that no worker may share.
     pub(super) anchors: &'a Anchors,
 }
@@ -126,14 +174,15 @@ pub(super) enum Pin {
 
 /// Decides whether the account may be the profile's. Pure.
 pub(super) fn judge(
-    profile: &str,
+    profile: &Profile,
     fingerprint: &Fingerprint,
     others: &Others<'_>,
 ) -> Result<Pin, Wrong> {
+    let id = profile.id.as_str();
     let overlap = |account: &Fingerprint| {
-        let mut all = vec![(profile, account)];
-        all.extend(others.siblings.iter().filter(|(id, _)| *id != profile));
-        conflict::find(&all, others.anchors).remove(profile)
+        let mut all = vec![Holder::of(profile, account)];
+        all.extend(others.siblings.iter().filter(|other| other.profile != id));
+        conflict::find(&all, others.anchors).remove(id)
     };
     let before = others.pinned.filter(|pinned| !pinned.overlaps(fingerprint));
     // Whose account it is says more than that it is not this profile's.
@@ -183,7 +232,7 @@ pub(super) fn shared(registry: &Registry, profile: &Profile, overlap: Overlap) -
 
 #[cfg(test)]
 pub(super) mod tests {
-    use super::{Others, Pin, Wrong, judge};
+    use super::{Holder, Others, Pin, Wrong, judge};
     use crate::id::ProviderKind::Codex;
     use crate::identity::conflict::{AnchorIdentity, Anchors, Overlap};
     use crate::identity::fingerprint::{Account, Fingerprint, Key};
@@ -223,7 +272,12 @@ pub(super) mod tests {
     #[test]
     fn an_account_is_taken_once_and_only_by_its_own_profile() {
         let (mine, other) = (fingerprint("mine"), fingerprint("other"));
-        let siblings = [("codex-1", &mine), ("codex-2", &other)];
+        let profile = profile();
+        let sibling = Profile {
+            id: "codex-2".parse().unwrap(),
+            ..profile.clone()
+        };
+        let siblings = [Holder::of(&profile, &mine), Holder::of(&sibling, &other)];
         let decide = |new: &Fingerprint, pinned: Option<&Fingerprint>, base| {
             let anchors = anchors(base);
             let others = Others {
@@ -231,7 +285,7 @@ pub(super) mod tests {
                 siblings: &siblings,
                 anchors: &anchors,
             };
-            judge("codex-1", new, &others)
+            judge(&profile, new, &others)
         };
         let nobody = || AnchorIdentity::Nobody;
         assert_eq!(decide(&mine, Some(&mine), nobody()), Ok(Pin::Keep));

@@ -20,7 +20,7 @@ use crate::error::Result;
 use crate::id::ProviderKind;
 use crate::provider::LoginKind;
 use crate::provider::answer::text;
-use crate::quota::fetch::HINT_DISAGREES;
+use crate::quota::poll::HINT_DISAGREES;
 use crate::registry::install;
 use crate::registry::schema::{Anchor, ProviderSettings};
 use crate::snapshot::profile::{BASE, Binding, Proof};

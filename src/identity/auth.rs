@@ -7,13 +7,12 @@ use super::proof::Unproven;
 use super::refusal;
 use crate::contract::identity::AuthStatus;
 use crate::env::Context;
-use crate::provider::{self, Login, LoginKind, overrides};
-use crate::registry::schema::{Profile, Registry};
-use crate::sys::shell;
+use crate::provider::overrides::{self, Override};
+use crate::provider::{Login, LoginKind, conveyance};
+use crate::registry::schema::{Credential, Profile, Registry};
 
 /// Looks at a profile's credential file, and for everything that would replace the login in it.
 pub fn status(context: &Context, registry: &Registry, profile: &Profile) -> AuthStatus {
-    let provider = provider::of(profile.provider);
     let seen = look(context, profile);
     let now = context.clock.now();
     let login = match &seen {
@@ -25,18 +24,19 @@ pub fn status(context: &Context, registry: &Registry, profile: &Profile) -> Auth
     let overrides = overrides::found(context, registry, profile, None);
     let refusing = overrides.iter().find(|found| found.refuses());
     let word = word(&seen, now);
-    let file = profile.home.join(provider.credential_file());
-    let hint = match (word, refusing.and_then(|found| found.file.as_ref())) {
-        ("logged_out" | "expired" | "api_key", _) => Some(refusal::log_in(profile)),
+    let file = conveyance::file(context, profile);
+    let paid = word == "api_key" && profile.credential != Credential::ApiKey;
+    let hint = match (word, refusing.and_then(Override::cure)) {
+        _ if paid => Some(refusal::log_in(profile)),
+        ("logged_out" | "expired", _) => Some(refusal::log_in(profile)),
         ("unknown", _) => Some(refusal::look_at(&file)),
-        (_, Some(file)) => Some(format!("${{EDITOR:-vi}} {}", shell::quote(file.as_str()))),
-        (_, None) => None,
+        (_, cure) => cure,
     };
     AuthStatus {
         profile: profile.id.clone(),
         provider: profile.provider,
         auth_status: word.to_owned(),
-        reason: problem(&seen).map(|problem| problem.word().to_owned()),
+        reason: problem(&seen, profile).map(|problem| problem.word().to_owned()),
         credential_file: file,
         present: !matches!(seen, Seen::Missing),
         access_expires_at: login.and_then(|login| login.access_expires_at),
@@ -53,7 +53,7 @@ pub fn brief(context: &Context, profile: &Profile) -> &'static str {
 }
 
 fn look(context: &Context, profile: &Profile) -> Seen {
-    credential::look(profile.provider, &profile.home, None, context.clock)
+    credential::of(context, profile, None)
 }
 
 fn word(seen: &Seen, now: Timestamp) -> &'static str {
@@ -79,13 +79,15 @@ fn subscription(login: &Login, now: Timestamp) -> &'static str {
     }
 }
 
-fn problem(seen: &Seen) -> Option<Unproven> {
+fn problem(seen: &Seen, profile: &Profile) -> Option<Unproven> {
     match seen {
         Seen::Read(look) => match look.login.kind {
+            LoginKind::ApiKey if profile.credential == Credential::ApiKey => None,
             LoginKind::ApiKey => Some(Unproven::ApiKey),
             LoginKind::Blank => Some(Unproven::LoggedOut),
             LoginKind::Subscription => None,
         },
+        Seen::Missing if conveyance::is_ours(profile) => Some(Unproven::NotEnrolled),
         Seen::Missing => Some(Unproven::NoLogin),
         Seen::Linked => Some(Unproven::CredentialLink),
         Seen::Unreadable => Some(Unproven::CredentialUnreadable),

@@ -3,6 +3,13 @@
 //! Two profiles of one account, a worker equal to the base CLI login or to the Desktop login, and an anchor
 //! that is configured but cannot be read: each fails closed and is named. Unknown components match
 //! anything, so what cannot be told apart overlaps.
+//!
+//! One pair is no conflict: a profile with a long-lived token, and one of the same account that is given no work,
+//! since it is disabled or not for workers. Two logins of one account may be copies that log each other out, so they
+//! are refused whether or not they are used; a token rotates nothing. What remains is that one account must not be
+//! counted twice, and for that it is enough that only one of the two is given work. Each profile is judged as if it
+//! were: so the token is kept from work while the login is at it, and enabling the login is refused while the token
+//! is. An anchor stays an anchor: a token may not use up what the person's everyday login lives on either.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +18,7 @@ use super::refusal;
 use crate::error::{Code, Refusal, code};
 use crate::id::ProviderKind;
 use crate::provider;
-use crate::registry::schema::{Anchor, Profile, Registry};
+use crate::registry::schema::{Anchor, Credential, Profile, Registry, SafetyPolicy};
 
 /// What is known of an anchor.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,6 +38,38 @@ pub struct Anchors {
     pub base: AnchorIdentity,
     /// The Desktop app's login.
     pub desktop: AnchorIdentity,
+}
+
+/// A profile with the account that it holds.
+#[derive(Clone, Copy, Debug)]
+pub struct Holder<'a> {
+    /// Its id.
+    pub profile: &'a str,
+    /// Whose.
+    pub account: &'a Fingerprint,
+    /// What it holds the account by.
+    pub credential: Credential,
+    /// Whether it is given work.
+    pub routed: bool,
+}
+
+impl<'a> Holder<'a> {
+    /// A profile as the registry has it.
+    pub fn of(profile: &'a Profile, account: &'a Fingerprint) -> Self {
+        Self {
+            profile: profile.id.as_str(),
+            account,
+            credential: profile.credential,
+            routed: profile.enabled && profile.safety_policy == SafetyPolicy::Worker,
+        }
+    }
+
+    /// Whether `other` keeps this one from work.
+    fn shares_with(&self, other: &Self) -> bool {
+        let lasting = |one: &Self| one.credential == Credential::SetupToken;
+        let spared = (lasting(self) || lasting(other)) && !other.routed;
+        !spared && self.account.overlaps(other.account)
+    }
 }
 
 /// Why a proved profile may not be used all the same.
@@ -95,10 +134,15 @@ impl Conflict {
         Self {
             profile: profile.id.to_string(),
             provider: profile.provider,
-            overlap,
-            login: refusal::log_in(profile),
+            login: match (&overlap, profile.credential) {
+                (Overlap::Duplicate(others), Credential::SetupToken) if !others.is_empty() => {
+                    format!("agent-fleet profile disable {}", others[0])
+                }
+                _ => refusal::log_in(profile),
+            },
             renew_base: provider.renew_command(base),
             login_base: provider.base_login_command(base),
+            overlap,
         }
     }
 }
@@ -155,19 +199,25 @@ impl Refusal for Conflict {
 /// The conflicts among the proved profiles of one provider and its anchors, by profile.
 ///
 /// The first that holds is told: what another profile or anchor is known to hold, before what is unknown.
-pub fn find(profiles: &[(&str, &Fingerprint)], anchors: &Anchors) -> BTreeMap<String, Overlap> {
+pub fn find(profiles: &[Holder<'_>], anchors: &Anchors) -> BTreeMap<String, Overlap> {
     let shared = sharers(profiles);
     profiles
         .iter()
         .enumerate()
-        .filter_map(|(index, (name, account))| {
+        .filter_map(|(index, holder)| {
+            let account = holder.account;
             let others: BTreeSet<usize> = components(account)
                 .filter_map(|component| shared.get(&component))
                 .flatten()
                 .copied()
-                .filter(|other| *other != index && account.overlaps(profiles[*other].1))
+                .filter(|other| *other != index && holder.shares_with(&profiles[*other]))
                 .collect();
-            let others: Vec<String> = others.into_iter().map(|other| profiles[other].0.to_owned()).collect();
+            let others: Vec<String> = others
+                .into_iter()
+                .map(|other| profiles[other].profile.to_owned())
+                .collect();
+            // A key is billed by itself, whoever else it might be: no login can be the same account.
+            let is_key = holder.credential == Credential::ApiKey;
             let holds = |anchor: &AnchorIdentity| {
                 matches!(anchor, AnchorIdentity::Account(theirs) if account.overlaps(theirs))
             };
@@ -177,6 +227,8 @@ pub fn find(profiles: &[(&str, &Fingerprint)], anchors: &Anchors) -> BTreeMap<St
                 Overlap::Base
             } else if holds(&anchors.desktop) {
                 Overlap::Desktop
+            } else if is_key {
+                return None;
             } else if let AnchorIdentity::Unverified(reason) = anchors.base {
                 Overlap::BaseUnverified(reason)
             } else if let AnchorIdentity::Unverified(reason) = anchors.desktop {
@@ -184,7 +236,7 @@ pub fn find(profiles: &[(&str, &Fingerprint)], anchors: &Anchors) -> BTreeMap<St
             } else {
                 return None;
             };
-            Some(((*name).to_owned(), overlap))
+            Some((holder.profile.to_owned(), overlap))
         })
         .collect()
 }
@@ -199,10 +251,10 @@ fn components(account: &Fingerprint) -> impl Iterator<Item = (u8, &str)> {
 
 /// Which profiles have a component in common: only those can overlap, so that many profiles need not be
 /// compared each with each.
-fn sharers<'a>(profiles: &[(&str, &'a Fingerprint)]) -> BTreeMap<(u8, &'a str), Vec<usize>> {
+fn sharers<'a>(profiles: &[Holder<'a>]) -> BTreeMap<(u8, &'a str), Vec<usize>> {
     let mut shared: BTreeMap<_, Vec<usize>> = BTreeMap::new();
-    for (index, (_, account)) in profiles.iter().enumerate() {
-        for component in components(account) {
+    for (index, holder) in profiles.iter().enumerate() {
+        for component in components(holder.account) {
             shared.entry(component).or_default().push(index);
         }
     }
@@ -211,10 +263,27 @@ fn sharers<'a>(profiles: &[(&str, &'a Fingerprint)]) -> BTreeMap<(u8, &'a str), 
 
 #[cfg(test)]
 mod tests {
-    use super::{AnchorIdentity, Anchors, Conflict, Overlap, find};
+    use super::{AnchorIdentity, Anchors, Conflict, Holder, Overlap, find};
     use crate::error::{Error, Refusal as _};
     use crate::id::ProviderKind::Claude;
     use crate::identity::fingerprint::{Account, Fingerprint, Key};
+    use crate::registry::schema::Credential;
+
+    fn login<'a>(profile: &'a str, account: &'a Fingerprint) -> Holder<'a> {
+        Holder {
+            profile,
+            account,
+            credential: Credential::Home,
+            routed: true,
+        }
+    }
+
+    fn token<'a>(profile: &'a str, account: &'a Fingerprint) -> Holder<'a> {
+        Holder {
+            credential: Credential::SetupToken,
+            ..login(profile, account)
+        }
+    }
 
     fn person(user: &str, account: &str, organization: &str) -> Fingerprint {
         let known = |text: &str| (!text.is_empty()).then(|| text.to_owned());
@@ -236,7 +305,10 @@ mod tests {
     #[test]
     fn both_profiles_of_one_account_are_refused_and_the_third_goes_on() {
         let (one, two) = (person("", "a1", "o1"), person("", "a2", "o1"));
-        let found = find(&[("x", &one), ("y", &two), ("z", &one)], &nobody());
+        let found = find(
+            &[login("x", &one), login("y", &two), login("z", &one)],
+            &nobody(),
+        );
         assert_eq!(
             found.keys().map(String::as_str).collect::<Vec<_>>(),
             ["x", "z"]
@@ -251,14 +323,76 @@ mod tests {
             person("u2", "a1", "o1"),
             person("u1", "a1", "o2"),
         ];
-        let named: Vec<_> = ["x", "y", "z"].into_iter().zip(&all).collect();
+        let names = ["x", "y", "z"].into_iter().zip(&all);
+        let named: Vec<_> = names.map(|(name, account)| login(name, account)).collect();
         assert!(find(&named, &nobody()).is_empty());
+    }
+
+    #[test]
+    fn of_a_token_and_a_login_of_one_account_one_may_work() {
+        let account = person("", "a1", "o1");
+        let idle = |holder: Holder<'static>| Holder {
+            routed: false,
+            ..holder
+        };
+        let account: &'static Fingerprint = Box::leak(Box::new(account));
+        let (held, token) = (login("login", account), token("token", account));
+        let refused = |profiles: &[Holder<'_>]| -> Vec<String> {
+            find(profiles, &nobody()).into_keys().collect()
+        };
+        assert_eq!(refused(&[held, token]), ["login", "token"]);
+        assert_eq!(
+            refused(&[idle(held), token]),
+            ["login"],
+            "enabling the login is refused while the token works"
+        );
+        assert_eq!(refused(&[held, idle(token)]), ["token"]);
+        assert_eq!(refused(&[idle(held), idle(token)]), [""; 0]);
+        assert_eq!(
+            refused(&[
+                idle(held),
+                Holder {
+                    profile: "other",
+                    ..held
+                }
+            ]),
+            ["login", "other"],
+            "two logins may log each other out, used or not"
+        );
+        let anchors = Anchors {
+            base: AnchorIdentity::Account(account.clone()),
+            ..nobody()
+        };
+        assert_eq!(find(&[token], &anchors)["token"], Overlap::Base);
+    }
+
+    #[test]
+    fn a_key_is_an_account_of_its_own() {
+        let (key, other) = (person("", "key", ""), person("", "a1", "o1"));
+        let key = Holder {
+            credential: Credential::ApiKey,
+            ..login("key", &key)
+        };
+        let anchors = Anchors {
+            base: AnchorIdentity::Unverified("missing"),
+            ..nobody()
+        };
+        let found = find(&[key, login("x", &other)], &anchors);
+        assert_eq!(found.into_keys().collect::<Vec<_>>(), ["x"]);
+        let twice = [
+            key,
+            Holder {
+                profile: "again",
+                ..key
+            },
+        ];
+        assert_eq!(find(&twice, &nobody()).len(), 2);
     }
 
     #[test]
     fn anchors_overlap_by_what_they_know_and_fail_closed() {
         let (one, two) = (person("", "a1", "o1"), person("", "a2", "o2"));
-        let profiles = [("x", &one), ("y", &two)];
+        let profiles = [login("x", &one), login("y", &two)];
         let mut anchors = nobody();
         anchors.desktop = AnchorIdentity::Account(person("", "a1", ""));
         let found = find(&profiles, &anchors);

@@ -1,4 +1,4 @@
-//! Looking at a home's credential file without disturbing its owner.
+//! Looking at a credential file without disturbing its owner.
 //!
 //! The file is only ever opened for reading. While its stat tuple is the one that was digested, it is not
 //! opened at all. A tuple that was younger than two seconds when it was digested proves nothing: a second
@@ -11,11 +11,16 @@ use std::os::unix::fs::MetadataExt as _;
 use std::time::Duration;
 
 use camino::Utf8Path;
+use jiff::SignedDuration;
 
 use crate::clock::Clock;
+use crate::env::Context;
 use crate::id::ProviderKind;
-use crate::provider::{self, Login};
+use crate::provider::answer::digest;
+use crate::provider::{self, Login, LoginKind, conveyance};
+use crate::registry::schema::{Credential, Profile};
 use crate::secret::Secret;
+use crate::secret::kept::{self, Kept, Unread};
 use crate::snapshot::profile::Proof;
 use crate::store::read;
 use crate::sys::filesystem::Identity;
@@ -25,6 +30,9 @@ const RACILY_CLEAN: i128 = 2_000_000_000;
 /// How often a file that means nothing is read again, and how long apart.
 pub(super) const RETRIES: u32 = 3;
 pub(super) const PAUSE: Duration = Duration::from_millis(16);
+/// How long a long-lived token of Claude lasts, by its documentation. Nobody says when it was made, so it is counted
+/// from when it was given to us: it ends no later.
+pub const TOKEN_LIFE: SignedDuration = SignedDuration::from_hours(365 * 24);
 /// Largest credential file, in bytes; real ones have a few thousand.
 const LIMIT: u64 = 1 << 20;
 
@@ -63,15 +71,57 @@ pub fn is_settled(file: &Identity, digested_at: i128) -> bool {
     digested_at - file.modified.max(file.changed) >= RACILY_CLEAN
 }
 
+/// Looks at the credential of a profile, wherever it is kept; `known` is the proof whose tuple saves the reading.
+pub fn of(context: &Context, profile: &Profile, known: Option<&Proof>) -> Seen {
+    if !conveyance::is_ours(profile) {
+        return look(profile.provider, &profile.home, known, context.clock);
+    }
+    let path = conveyance::file(context, profile);
+    let parse = |bytes: &[u8]| match kept::parse(bytes) {
+        Ok(kept) => Ok(Some(stored(profile.credential, kept))),
+        Err(Unread::Format) => Ok(None),
+        Err(Unread::Keychain) => Err(io::ErrorKind::NotFound.into()),
+    };
+    look_at(&path, &parse, known, context.clock)
+}
+
+/// A secret that we keep, as a login that nothing renews.
+pub fn stored(credential: Credential, kept: Kept) -> Login {
+    let (kind, ends) = match credential {
+        Credential::Home | Credential::SetupToken => (
+            LoginKind::Subscription,
+            kept.since.checked_add(TOKEN_LIFE).ok(),
+        ),
+        Credential::ApiKey => (LoginKind::ApiKey, None),
+    };
+    Login {
+        kind,
+        digest: digest(&[Some(credential.word()), Some(kept.secret.expose())]),
+        access_token: Some(kept.secret),
+        account_id: None,
+        access_expires_at: ends,
+        refreshable: false,
+        renewed_from: None,
+        login_expires_at: ends,
+    }
+}
+
 /// Looks at the credential file of a home; `known` is the proof whose tuple saves the reading.
 pub fn look(kind: ProviderKind, home: &Utf8Path, known: Option<&Proof>, clock: Clock) -> Seen {
-    let path = home.join(provider::of(kind).credential_file());
+    let provider = provider::of(kind);
+    let parse = |bytes: &[u8]| Ok(provider.parse_login(bytes).ok());
+    look_at(&home.join(provider.credential_file()), &parse, known, clock)
+}
+
+type Parse<'a> = &'a dyn Fn(&[u8]) -> io::Result<Option<Login>>;
+
+fn look_at(path: &Utf8Path, parse: Parse<'_>, known: Option<&Proof>, clock: Clock) -> Seen {
     let mut worst = Seen::Unparsable;
     for attempt in 0..=RETRIES {
         if attempt > 0 {
             clock.pause(PAUSE);
         }
-        let metadata = match fs::symlink_metadata(&path) {
+        let metadata = match fs::symlink_metadata(path) {
             Ok(metadata) => metadata,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Seen::Missing,
             Err(_) => return Seen::Unreadable,
@@ -85,7 +135,7 @@ pub fn look(kind: ProviderKind, home: &Utf8Path, known: Option<&Proof>, clock: C
         {
             return Seen::Unchanged;
         }
-        match read(kind, &path, &metadata, clock) {
+        match read(path, parse, &metadata, clock) {
             Ok(Some(look)) => return Seen::Read(Box::new(look)),
             Ok(None) => worst = Seen::Unparsable,
             Err(_) => worst = Seen::Unreadable,
@@ -96,8 +146,8 @@ pub fn look(kind: ProviderKind, home: &Utf8Path, known: Option<&Proof>, clock: C
 
 /// Reads the file once; `None` when it means nothing or was written meanwhile.
 fn read(
-    kind: ProviderKind,
     path: &Utf8Path,
+    parse: Parse<'_>,
     expected: &Metadata,
     clock: Clock,
 ) -> io::Result<Option<Look>> {
@@ -108,7 +158,7 @@ fn read(
     if after != Identity::from(expected) {
         return Ok(None);
     }
-    let Ok(login) = provider::of(kind).parse_login(&bytes) else {
+    let Some(login) = parse(&bytes)? else {
         return Ok(None);
     };
     Ok(Some(Look {

@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use super::credential::{self, Look, Seen};
 use crate::env::Context;
 use crate::error::{Code, code};
-use crate::provider::{Login, LoginKind};
+use crate::provider::{Login, LoginKind, conveyance};
 use crate::registry::schema::{Credential, Profile, ProviderSettings, QuotaReader};
 use crate::snapshot::profile::{Binding, Note, ProfileState};
 use crate::sys::filesystem::Identity;
@@ -46,7 +46,7 @@ pub enum Unproven {
     TokenExpired,
     /// The home holds an API key, which is paid per token.
     ApiKey,
-    /// A credential in the keyring that was never proved.
+    /// A token or key that nobody enrolled, or not the one that is there.
     NotEnrolled,
     /// The access token has expired, and there is nothing to renew it with.
     LoginExpired,
@@ -109,11 +109,8 @@ impl Standing {
 /// The login in the home, when it is another one than that which the server refused or which ran out: a person
 /// logged in again. Where nobody knows which one that was, any login is another.
 pub fn replaced(context: &Context, profile: &Profile, state: &ProfileState) -> Option<Box<Look>> {
-    if profile.credential != Credential::Home {
-        return None;
-    }
-    match credential::look(profile.provider, &profile.home, None, context.clock) {
-        Seen::Read(look) if is_another(&look.login, state) => Some(look),
+    match credential::of(context, profile, None) {
+        Seen::Read(look) if is_another(&look.login, profile.credential, state) => Some(look),
         Seen::Read(_)
         | Seen::Missing
         | Seen::Linked
@@ -124,13 +121,21 @@ pub fn replaced(context: &Context, profile: &Profile, state: &ProfileState) -> O
 }
 
 /// Whether a login is another one than the last that was judged. Pure.
-fn is_another(login: &Login, state: &ProfileState) -> bool {
+fn is_another(login: &Login, credential: Credential, state: &ProfileState) -> bool {
     let proved = state.proof.as_ref().and_then(|proof| match &proof.binding {
         Binding::Tokens(digest) => Some(digest),
         Binding::NoCredential => None,
     });
     let judged = state.refused_login.as_ref().or(proved);
-    login.kind == LoginKind::Subscription && judged.is_none_or(|digest| *digest != login.digest)
+    login.kind == expected(credential) && judged.is_none_or(|digest| *digest != login.digest)
+}
+
+/// The kind of login that a profile is to have.
+fn expected(credential: Credential) -> LoginKind {
+    match credential {
+        Credential::Home | Credential::SetupToken => LoginKind::Subscription,
+        Credential::ApiKey => LoginKind::ApiKey,
+    }
 }
 
 /// What the standing is judged by.
@@ -142,6 +147,10 @@ pub struct Facts<'a> {
     pub seen: &'a Seen,
     /// Who asks the server.
     pub reader: &'a QuotaReader,
+    /// What the registry says that the credential is.
+    pub credential: Credential,
+    /// Whether we keep it.
+    pub ours: bool,
     /// The moment of asking.
     pub now: Timestamp,
 }
@@ -166,6 +175,7 @@ pub fn judge(facts: &Facts<'_>) -> Standing {
                 Some(Binding::Tokens(_)) | None => Standing::Renew,
             };
         }
+        Seen::Missing if facts.ours => return Standing::Unproven(Unproven::NotEnrolled),
         Seen::Missing => return Standing::Unproven(Unproven::NoLogin),
         Seen::Linked => return Standing::Unproven(Unproven::CredentialLink),
         Seen::Unreadable => return Standing::Unproven(Unproven::CredentialUnreadable),
@@ -174,15 +184,23 @@ pub fn judge(facts: &Facts<'_>) -> Standing {
         Seen::Unchanged => return Standing::Renew,
         Seen::Read(look) => look,
     };
-    match look.login.kind {
-        LoginKind::Blank => return Standing::Unproven(Unproven::LoggedOut),
-        LoginKind::ApiKey => return Standing::Unproven(Unproven::ApiKey),
-        LoginKind::Subscription => {}
+    match (look.login.kind, facts.credential) {
+        (LoginKind::Blank, _) => return Standing::Unproven(Unproven::LoggedOut),
+        (LoginKind::ApiKey, Credential::Home | Credential::SetupToken) => {
+            return Standing::Unproven(Unproven::ApiKey);
+        }
+        (LoginKind::Subscription, Credential::ApiKey) => {
+            return Standing::Unproven(Unproven::NotEnrolled);
+        }
+        (LoginKind::Subscription, Credential::Home | Credential::SetupToken)
+        | (LoginKind::ApiKey, Credential::ApiKey) => {}
     }
     match proof.map(|proof| &proof.binding) {
         Some(Binding::Tokens(digest)) if *digest == look.login.digest => {
             Standing::Proven(Some((look.file, look.at)))
         }
+        // No server tells whose a key is: it was tried when the person gave it.
+        _ if facts.credential == Credential::ApiKey => Standing::Unproven(Unproven::NotEnrolled),
         _ if external || is_usable(&look.login, facts.now) => Standing::Renew,
         _ if look.login.refreshable => Standing::Unproven(Unproven::TokenExpired),
         _ => Standing::Unproven(Unproven::LoginExpired),
@@ -197,19 +215,13 @@ pub fn check(
     state: &ProfileState,
 ) -> Standing {
     let proof = state.proof.as_ref();
-    if profile.credential != Credential::Home {
-        // Its proof is bound to what was stored; choosing never opens a keyring.
-        return match (&state.durable.quarantine, proof) {
-            (Some(note), _) => Standing::Quarantined(note.clone()),
-            (None, Some(_)) => Standing::Proven(None),
-            (None, None) => Standing::Unproven(Unproven::NotEnrolled),
-        };
-    }
-    let seen = credential::look(profile.provider, &profile.home, proof, context.clock);
+    let seen = credential::of(context, profile, proof);
     judge(&Facts {
         state,
         seen: &seen,
-        reader: &settings.quota_reader,
+        reader: conveyance::reader(profile, settings),
+        credential: profile.credential,
+        ours: conveyance::is_ours(profile),
         now: context.clock.now(),
     })
 }
@@ -221,7 +233,7 @@ mod tests {
     use crate::identity::credential::{Look, Seen};
     use crate::identity::fingerprint::{Account, Fingerprint, Key};
     use crate::provider::{Login, LoginKind};
-    use crate::registry::schema::QuotaReader;
+    use crate::registry::schema::{Credential, QuotaReader};
     use crate::secret::Secret;
     use crate::snapshot::profile::{Binding, Note, Pinned, ProfileState, Proof};
     use crate::sys::filesystem::Identity;
@@ -285,6 +297,8 @@ mod tests {
             state,
             seen,
             reader,
+            credential: Credential::Home,
+            ours: false,
             now: now(),
         })
     }
@@ -397,7 +411,11 @@ mod tests {
             look.login
         };
         let other = |state: &ProfileState, digest| {
-            is_another(&login(LoginKind::Subscription, digest), state)
+            is_another(
+                &login(LoginKind::Subscription, digest),
+                Credential::Home,
+                state,
+            )
         };
         let mut state = state(tokens("proved"));
         assert!(!other(&state, "proved"), "the proved one was refused");
@@ -405,7 +423,11 @@ mod tests {
         state.refused_login = Some("new".to_owned());
         assert!(!other(&state, "new"), "the new one was refused as well");
         assert!(other(&state, "newer"));
-        assert!(!is_another(&login(LoginKind::Blank, "newer"), &state));
+        assert!(!is_another(
+            &login(LoginKind::Blank, "newer"),
+            Credential::Home,
+            &state
+        ));
         assert!(
             other(&ProfileState::named("claude-1"), "any"),
             "nobody knows which was refused"

@@ -5,8 +5,8 @@ use camino::Utf8Path;
 use super::proof::{Standing, Unproven};
 use crate::error::{Code, Error, Refusal, code};
 use crate::id::ProfileId;
-use crate::provider;
-use crate::registry::schema::{Profile, SafetyPolicy};
+use crate::provider::{self, conveyance};
+use crate::registry::schema::{Credential, Profile, SafetyPolicy};
 use crate::sys::shell;
 
 impl Unproven {
@@ -24,7 +24,7 @@ impl Unproven {
                 "its access token ran out before the server was asked whose login it is"
             }
             Self::ApiKey => "its home holds an API key, which is paid per token",
-            Self::NotEnrolled => "its stored credential was never proved",
+            Self::NotEnrolled => "its token or key was not enrolled",
             Self::LoginExpired => "its login has run out and cannot be renewed",
         }
     }
@@ -69,8 +69,16 @@ impl Standing {
             Unproven::NoLogin
             | Unproven::LoggedOut
             | Unproven::LoginExpired
+            | Unproven::NotEnrolled
             // A subscription's login takes its place.
             | Unproven::ApiKey => log_in(profile),
+            Unproven::CredentialLink
+            | Unproven::CredentialUnreadable
+            | Unproven::CredentialUnparsable
+                if conveyance::is_ours(profile) =>
+            {
+                format!("agent-fleet profile auth-status {id}")
+            }
             Unproven::CredentialLink
             | Unproven::CredentialUnreadable
             | Unproven::CredentialUnparsable => {
@@ -78,7 +86,6 @@ impl Standing {
                 look_at(&profile.home.join(file))
             }
             Unproven::TokenExpired => format!("agent-fleet profile verify {id} --probe"),
-            Unproven::NotEnrolled => format!("agent-fleet profile verify {id}"),
         }
     }
 }
@@ -88,12 +95,17 @@ pub fn look_at(credential: &Utf8Path) -> String {
     format!("ls -li {}", shell::quote(credential.as_str()))
 }
 
-/// The command by which a person gives a profile its login.
+/// The command by which a person gives a profile its login, token or key.
 ///
 /// A profile that is not for workers is not enrolled: its person logs in with the provider's own command.
 pub fn log_in(profile: &Profile) -> String {
     if profile.safety_policy == SafetyPolicy::Worker {
-        format!("agent-fleet profile enroll {}", profile.id)
+        let kind = match profile.credential {
+            Credential::Home => "",
+            Credential::SetupToken => " --setup-token",
+            Credential::ApiKey => " --api-key-stdin",
+        };
+        format!("agent-fleet profile enroll {}{kind}", profile.id)
     } else if profile.home.exists() {
         provider::of(profile.provider).login_command(&profile.home)
     } else {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::anchor;
-use super::conflict::{self, Anchors, Conflict, Overlap};
+use super::conflict::{self, Anchors, Conflict, Holder, Overlap};
 use super::proof::{self, Standing, Unproven};
 use super::refusal;
 use crate::clock::Deadline;
@@ -134,8 +134,8 @@ pub fn overlaps(
     let accounts: Vec<_> = registry
         .of(kind)
         .filter_map(|profile| {
-            let id = profile.id.as_str();
-            Some((id, snapshot.states.get(id)?.fingerprint()?))
+            let state = snapshot.states.get(profile.id.as_str())?;
+            Some(Holder::of(profile, state.fingerprint()?))
         })
         .collect();
     conflict::find(&accounts, anchors)

@@ -227,6 +227,8 @@ fn registry(context: &Context, name: &str, record: &toml::Value) -> Entry {
                 share.as_float().or_else(|| whole().map(f64::from))
             }),
             safety_policy: policy,
+            // A token or a key is given anew as well; a login is what the next command makes.
+            credential: None,
             // What may cost money is decided anew.
             allow_overage: None,
         },

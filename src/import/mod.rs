@@ -189,6 +189,14 @@ fn added(context: &Context, account: &Account) -> Result<Added> {
     if let Some(profile) = registry.profiles.iter().find(is_it) {
         return Ok(Added::Present(profile.id.clone()));
     }
+    if account
+        .home
+        .as_ref()
+        .is_some_and(|home| home.as_str().contains('@'))
+    {
+        let reason = "its directory is named by an e-mail address, which would be shown everywhere: rename it first";
+        return Err(Error::new(code::USAGE, reason));
+    }
     let settings = registry.provider(account.provider);
     if account.everyday && settings.is_ok_and(|one| matches!(one.base_home, Anchor::At(_))) {
         return Ok(Added::Everyday);

@@ -56,10 +56,6 @@ pub(super) fn look(context: &Context) -> Vec<Entry> {
 
 /// A home with a login of its own, as an account.
 fn own(kind: ProviderKind, told: String, home: &Utf8Path) -> Entry {
-    if home.as_str().contains('@') {
-        let reason = "its directory is named by an e-mail address, which would be shown everywhere: rename it first";
-        return Entry::left_out(told, Some(kind), reason);
-    }
     match home.file_name().and_then(|name| tell::id(kind, name)) {
         Some(id) => Entry::Account(Account {
             told,

@@ -1,4 +1,4 @@
-//! The one HTTP client: a GET with the login's own access token, and nothing else.
+//! The one HTTP client: a GET with the login's own access token or key, and nothing else.
 //!
 //! HTTPS only, through the proxy that the environment names, trusting Mozilla's roots and the CA files of
 //! `NODE_EXTRA_CA_CERTS`, `SSL_CERT_FILE` and `CODEX_CA_CERTIFICATE`. No redirect is followed, so the token
@@ -98,10 +98,21 @@ impl Client {
         token: &Secret,
         headers: &[(&str, &str)],
     ) -> Result<Value, FetchError> {
+        let bearer = format!("Bearer {}", token.expose());
+        self.request(path, ("authorization", &bearer), headers)
+    }
+
+    /// The same, with the header by which the server wants to be shown a credential.
+    pub(crate) fn request(
+        &self,
+        path: &str,
+        (credential, shown): (&str, &str),
+        headers: &[(&str, &str)],
+    ) -> Result<Value, FetchError> {
         let mut request = self
             .agent
             .get(format!("https://{}{path}", self.host))
-            .header("authorization", format!("Bearer {}", token.expose()))
+            .header(credential, shown)
             .header("accept", "application/json");
         for (name, value) in headers {
             request = request.header(*name, *value);

@@ -9,6 +9,7 @@ pub(crate) mod answer;
 pub mod argument;
 pub mod claude;
 pub mod codex;
+pub mod conveyance;
 pub mod enrollment;
 pub mod environment;
 pub mod home;
@@ -35,8 +36,9 @@ use crate::identity::fingerprint::Account;
 use crate::provider::home::conversation::Tail;
 use crate::quota::limit::Ending;
 use crate::quota::window::{Spend, Window};
-use crate::registry::schema::{Profile, ProviderSettings, Registry};
+use crate::registry::schema::{Credential, Profile, ProviderSettings, Registry};
 use crate::secret::Secret;
+use conveyance::Conveyance;
 use enrollment::Method;
 use inhabitant::{Host, Inhabitants};
 use overrides::Override;
@@ -310,6 +312,23 @@ pub trait Provider: Sync + std::fmt::Debug {
 
     /// Slots of a new profile.
     fn default_concurrency(&self) -> u32;
+
+    /// How a credential of this kind reaches the CLI.
+    fn conveys(&self, credential: Credential) -> Conveyance;
+
+    /// Whether a person's text looks like a credential of this kind, by its form alone.
+    fn has_form(&self, credential: Credential, secret: &str) -> bool;
+
+    /// What the credential file in the home holds for an API key, where the CLI takes one from there.
+    fn key_file(&self, key: &Secret) -> Option<Secret>;
+
+    /// Asks the server, read-only and for nothing, whether it takes an API key: one GET before the deadline.
+    fn try_key(
+        &self,
+        context: &Context,
+        key: &Secret,
+        deadline: &Deadline,
+    ) -> Result<(), FetchError>;
 
     /// The provider's own command by which a person logs in to this home.
     fn login_command(&self, home: &Utf8Path) -> String;

@@ -7,13 +7,17 @@
 //! Values are never part of an answer. Limits: what a worker's own tool writes while it runs is not found
 //! here; each provider's command line says how that is kept without effect.
 
+use std::fs;
 use std::path::Path;
 
 use camino::{Utf8Path, Utf8PathBuf};
 
+use super::{Login, LoginKind, conveyance};
 use crate::contract::profile::{AuthOverride, OverrideScope};
 use crate::env::Context;
 use crate::registry::schema::{Profile, Registry};
+use crate::store::read;
+use crate::sys::shell;
 
 /// Something that would replace the home's login.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,6 +37,18 @@ impl Override {
     pub fn refuses(&self) -> bool {
         self.scope != OverrideScope::Environment
     }
+
+    /// What a person types: a key is taken out of its file, a whole file is put aside. `None` for a variable.
+    pub fn cure(&self) -> Option<String> {
+        let file = self.file.as_ref()?;
+        let quoted = shell::quote(file.as_str());
+        Some(if self.source == file.as_str() {
+            let aside = format!("{file}.aside");
+            format!("mv -n {quoted} {}", shell::quote(&aside))
+        } else {
+            format!("${{EDITOR:-vi}} {quoted}")
+        })
+    }
 }
 
 impl From<Override> for AuthOverride {
@@ -47,6 +63,30 @@ impl From<Override> for AuthOverride {
     }
 }
 
+/// Everything in the home, these workspaces and the machine that would replace the login of `profile`.
+pub fn of(profile: &Profile, workspaces: &[&Utf8Path]) -> Vec<Override> {
+    let mut all = super::of(profile.provider).overrides(&profile.home, workspaces);
+    all.extend(second_login(profile));
+    all
+}
+
+/// A login in the home of a profile whose credential we keep: the CLI would go on with it if it could not read ours.
+pub fn second_login(profile: &Profile) -> Option<Override> {
+    let provider = super::of(profile.provider);
+    let path = profile.home.join(provider.credential_file());
+    if !conveyance::is_ours(profile) || fs::symlink_metadata(&path).is_err() {
+        return None;
+    }
+    let bytes = read::optional(&path).ok().flatten().unwrap_or_default();
+    let blank = |login: Login| login.kind == LoginKind::Blank;
+    (!provider.parse_login(&bytes).is_ok_and(blank)).then(|| Override {
+        scope: OverrideScope::Home,
+        source: path.to_string(),
+        file: Some(path),
+        effect: "is another login than the one that is kept for the profile",
+    })
+}
+
 /// Everything that would replace the login of `profile`: in its home, on the machine, in the workspace, and
 /// in the caller's environment. Without a workspace, in every project that its workers may work in.
 ///
@@ -59,7 +99,7 @@ pub fn found(
 ) -> Vec<Override> {
     let provider = super::of(profile.provider);
     let workspaces = workspace.map_or_else(|| registry.trusted(profile.provider), |one| vec![one]);
-    let mut all = provider.overrides(&profile.home, &workspaces);
+    let mut all = of(profile, &workspaces);
     let ambient = provider.ambient().into_iter().filter(|(name, _)| {
         let value = context.variables.raw(name).map(Path::new);
         // Inside a worker of this very profile they are ours.

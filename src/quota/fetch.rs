@@ -24,20 +24,18 @@ use crate::id::{ProfileId, ProviderKind};
 use crate::identity::credential::{self, Look, Seen};
 use crate::identity::fingerprint::Key;
 use crate::identity::proof::{Unproven, is_usable};
-use crate::provider::{self as services, FetchError, Fetched, LoginKind, Want, account};
+use crate::provider::{
+    self as services, FetchError, Fetched, LoginKind, Want, account, conveyance,
+};
 use crate::reason::TOKEN_EXPIRED;
 use crate::registry::schema::{
-    Anchor, Credential, ProviderSettings, QuotaReader, Registry, SafetyPolicy,
+    Anchor, Credential, Profile, ProviderSettings, QuotaReader, Registry, SafetyPolicy,
 };
 use crate::snapshot::merge::{self, Extent, Proved};
-use crate::snapshot::profile::{BASE, Binding, Poll, ProfileState, Proof};
+use crate::snapshot::profile::{ASSERTED, BASE, Binding, Poll, ProfileState, Proof};
 use crate::snapshot::provider;
 use crate::store::lock::{Locks, Mode, Name};
 
-/// The reason word of a login that the server turned away.
-const REFUSED: &str = "unauthorized";
-/// The reason word of files that contradict the server about whose login they hold.
-pub(crate) const HINT_DISAGREES: &str = "hint_disagrees";
 /// How long a contradiction is left alone: a login that is half-way in needs no longer.
 const SETTLING: SignedDuration = SignedDuration::from_secs(10);
 
@@ -53,6 +51,8 @@ pub(super) struct Fetch<'a> {
     settings: &'a ProviderSettings,
     key: &'a Key,
     name: String,
+    /// `None` for the base login.
+    profile: Option<&'a Profile>,
     home: &'a Utf8Path,
     lock: ProfileId,
     reader: &'a QuotaReader,
@@ -90,18 +90,27 @@ impl<'a> Fetch<'a> {
         const BUILTIN: &QuotaReader = &QuotaReader::Builtin;
         let (provider, name) = ask.target.key();
         let settings = registry.provider(provider)?;
-        let (home, lock, reader): (&Utf8Path, _, _) = match ask.target {
+        let (profile, home, lock, reader): (_, &Utf8Path, _, _) = match ask.target {
             Target::Profile(profile) if profile.safety_policy != SafetyPolicy::Worker => {
                 return Ok(Err("policy"));
             }
-            Target::Profile(profile) if profile.credential != Credential::Home => {
-                return Ok(Err("stored_credential"));
+            // No server tells whose a key is, or how much is left of what is paid as it is used.
+            Target::Profile(profile) if profile.credential == Credential::ApiKey => {
+                return Ok(Err(Unproven::ApiKey.word()));
             }
-            Target::Profile(profile) => (&profile.home, profile.id.clone(), &settings.quota_reader),
+            Target::Profile(profile) => {
+                let reader = conveyance::reader(profile, settings);
+                (Some(profile), &profile.home, profile.id.clone(), reader)
+            }
             Target::Base(_) => match &settings.base_home {
                 Anchor::Off => return Ok(Err("off")),
                 // A profile of this name would only take turns with it.
-                Anchor::At(home) => (home, format!("base-login.{provider}").parse()?, BUILTIN),
+                Anchor::At(home) => (
+                    None,
+                    home,
+                    format!("base-login.{provider}").parse()?,
+                    BUILTIN,
+                ),
             },
         };
         Ok(Ok(Self {
@@ -109,6 +118,7 @@ impl<'a> Fetch<'a> {
             settings,
             key,
             name,
+            profile,
             home,
             lock,
             reader,
@@ -199,9 +209,13 @@ impl<'a> Fetch<'a> {
 
     /// The login in the home now; `None` when it holds no credential and an external reader may know more.
     fn look(&self) -> Result<Option<Box<Look>>, &'static str> {
-        let unproven = match credential::look(self.provider(), self.home, None, self.context.clock)
-        {
+        let seen = match self.profile {
+            Some(profile) => credential::of(self.context, profile, None),
+            None => credential::look(self.provider(), self.home, None, self.context.clock),
+        };
+        let unproven = match seen {
             Seen::Missing if self.is_external() => return Ok(None),
+            Seen::Missing if self.profile.is_some_and(conveyance::is_ours) => Unproven::NotEnrolled,
             Seen::Read(look) => match look.login.kind {
                 LoginKind::Subscription => return Ok(Some(look)),
                 LoginKind::Blank => Unproven::LoggedOut,
@@ -226,6 +240,10 @@ impl<'a> Fetch<'a> {
         let by_person = self.asker == Asker::Person;
         let identity = match proof {
             None => self.want.identity || self.want.usage,
+            // Once a day at most: a token that may not say whose it is never will, and each try counts against it.
+            Some(proof) if proof.source == ASSERTED => {
+                by_person && self.want.identity && poll::next_at(&state.poll, now).is_none()
+            }
             Some(proof) => {
                 let older = proof.at < self.began || poll::is_ahead(proof.at, self.began);
                 by_person && self.want.identity && older
@@ -254,7 +272,7 @@ impl<'a> Fetch<'a> {
         Need::Nothing(if settled {
             Outcome::Known
         } else {
-            Outcome::Left(reason_word(&state.poll))
+            Outcome::Left(poll::reason_word(&state.poll))
         })
     }
 
@@ -380,9 +398,9 @@ impl<'a> Fetch<'a> {
                 let contradicted = hints.iter().any(|hint| hint.contradicts(account));
                 if contradicted && state.may_be(&fingerprint) {
                     state.proof = None;
-                    state.poll.reason = Some(HINT_DISAGREES.to_owned());
+                    state.poll.reason = Some(poll::HINT_DISAGREES.to_owned());
                     state.poll.next_at = now.checked_add(SETTLING).ok();
-                    return Ok(Outcome::Failed(HINT_DISAGREES));
+                    return Ok(Outcome::Failed(poll::HINT_DISAGREES));
                 }
                 let proof = Proof {
                     fingerprint,
@@ -419,7 +437,7 @@ impl<'a> Fetch<'a> {
                 // The server takes the login after all. What a worker said of it stands.
                 if state
                     .auth_broken
-                    .take_if(|note| note.reason == REFUSED)
+                    .take_if(|note| note.reason == poll::REFUSED)
                     .is_some()
                 {
                     state.refused_login = None;
@@ -466,19 +484,4 @@ fn first_error(fetched: &Fetched) -> Option<&FetchError> {
         .as_ref()
         .and_then(|found| found.as_ref().err());
     identity.or(usage)
-}
-
-/// The word for why nothing may be asked now.
-fn reason_word(poll: &Poll) -> &'static str {
-    match poll.reason.as_deref() {
-        Some("throttled") => "throttled",
-        Some(REFUSED) => REFUSED,
-        Some("forbidden") => "forbidden",
-        Some(poll::UNMEASURABLE) => poll::UNMEASURABLE,
-        Some("unavailable") => "unavailable",
-        Some(poll::MISREAD) => poll::MISREAD,
-        Some(TOKEN_EXPIRED) => TOKEN_EXPIRED,
-        Some(HINT_DISAGREES) => HINT_DISAGREES,
-        Some(_) | None => "recently_measured",
-    }
 }

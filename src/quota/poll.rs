@@ -15,6 +15,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::refresh::Asker;
 use crate::provider::FetchError;
+use crate::reason::TOKEN_EXPIRED;
 use crate::snapshot::profile::Poll;
 
 /// Least time between two measurements of one profile.
@@ -39,23 +40,42 @@ const UNDER_WAY: SignedDuration = SignedDuration::from_secs(10);
 /// The reason word of a token that may not read the quota.
 pub const UNMEASURABLE: &str = "unmeasurable";
 /// The reason word of a token that may not even say whose it is.
-const NOT_ALLOWED: &str = "forbidden";
+pub const NOT_ALLOWED: &str = "forbidden";
 /// The reason word of a server that wants to be left alone.
 const THROTTLED: &str = "throttled";
 /// The reason word of an answer, or a part of it, that made no sense.
 pub const MISREAD: &str = "unknown_shape";
+/// The reason word of a login that the server turned away.
+pub(super) const REFUSED: &str = "unauthorized";
+/// The reason word of files that contradict the server about whose login they hold.
+pub(crate) const HINT_DISAGREES: &str = "hint_disagrees";
 /// The reason words that are over with the login they came from.
-const OF_THE_LOGIN: [&str; 2] = ["unauthorized", "hint_disagrees"];
+const OF_THE_LOGIN: [&str; 2] = [REFUSED, HINT_DISAGREES];
 
 /// The reason word of a failure, by whether the identity was being asked for.
 pub fn reason(error: &FetchError, identity: bool) -> &'static str {
     match error {
-        FetchError::Unauthorized => "unauthorized",
+        FetchError::Unauthorized => REFUSED,
         FetchError::Forbidden if identity => NOT_ALLOWED,
         FetchError::Forbidden => UNMEASURABLE,
         FetchError::Throttled(_) => THROTTLED,
         FetchError::Unavailable(_) | FetchError::Unreached(_) => "unavailable",
         FetchError::Shape => MISREAD,
+    }
+}
+
+/// The word for why nothing may be asked now.
+pub(super) fn reason_word(poll: &Poll) -> &'static str {
+    match poll.reason.as_deref() {
+        Some(THROTTLED) => THROTTLED,
+        Some(REFUSED) => REFUSED,
+        Some(NOT_ALLOWED) => NOT_ALLOWED,
+        Some(UNMEASURABLE) => UNMEASURABLE,
+        Some("unavailable") => "unavailable",
+        Some(MISREAD) => MISREAD,
+        Some(TOKEN_EXPIRED) => TOKEN_EXPIRED,
+        Some(HINT_DISAGREES) => HINT_DISAGREES,
+        Some(_) | None => "recently_measured",
     }
 }
 

@@ -4,7 +4,7 @@ use camino::Utf8PathBuf;
 
 use super::edit::{self, Changed, Document, Maintenance};
 use super::path::{canonical, resolved};
-use super::schema::{Profile, Registry, SafetyPolicy};
+use super::schema::{Credential, Profile, Registry, SafetyPolicy};
 use super::validate::{DEFAULT_RESERVE, default_slots};
 use super::value::Value;
 use crate::contract::registry::{Pool, PoolList};
@@ -24,6 +24,8 @@ pub struct Wanted {
     pub max_concurrent: Option<u32>,
     /// Percent left untouched.
     pub reserve_percent: Option<f64>,
+    /// Where its credential is.
+    pub credential: Option<Credential>,
     /// What it may be used for.
     pub safety_policy: Option<SafetyPolicy>,
     /// Whether usage beyond the subscription may be paid for.
@@ -272,6 +274,7 @@ fn write(document: &mut Document, id: &ProfileId, wanted: &Wanted) -> Result<()>
         weight,
         max_concurrent,
         reserve_percent,
+        credential,
         safety_policy,
         allow_overage,
     } = wanted;
@@ -291,6 +294,10 @@ fn write(document: &mut Document, id: &ProfileId, wanted: &Wanted) -> Result<()>
         ("max_concurrent", whole(max_concurrent)),
         ("reserve_percent", reserve_percent.map(percent)),
         ("weight", whole(weight)),
+        (
+            "credential",
+            credential.map(|kind| Value::Text(kind.word().to_owned())),
+        ),
         (
             "safety_policy",
             safety_policy.map(|policy| Value::Text(policy.word().to_owned())),

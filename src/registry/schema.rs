@@ -141,9 +141,9 @@ word_enum! {
     Credential {
         /// In the provider home, kept by the provider's CLI.
         Home = "home",
-        /// A long-lived token in the OS keyring.
+        /// A long-lived token that we keep.
         SetupToken = "setup-token",
-        /// An API key in the OS keyring; the money guard applies.
+        /// An API key, kept by us or in the home, as the CLI needs it; the money guard applies.
         ApiKey = "api-key",
     }
 }

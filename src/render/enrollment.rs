@@ -42,11 +42,11 @@ impl Human for EnrollmentList {
         let rows = self.enrollments.iter().map(cells).collect();
         let columns = ["profile", "provider", "login", "account", "work"];
         let page = Page::new().table(&columns, rows, "no profile misses a login");
-        let enrolled = self
+        let mut enrolled = self
             .enrollments
             .iter()
             .filter_map(|row| row.enrolled.as_ref());
-        match enrolled.filter_map(|one| one.hint.as_ref()).next() {
+        match enrolled.find_map(|one| one.hint.as_ref()) {
             // A refusal has a command of its own.
             Some(hint) if self.enrollments.iter().all(|row| row.code.is_none()) => page.next(hint),
             Some(_) | None => page,

@@ -81,7 +81,7 @@ fn account(fingerprint: &str, components: &[String]) -> String {
 
 fn proved(proof: &Proof, now: Timestamp) -> String {
     let bound = if proof.holds {
-        paint(Role::Good, "holds for the login in the home")
+        paint(Role::Good, "holds for the login that is there")
     } else {
         paint(Role::Warning, "was made for another login")
     };

@@ -99,7 +99,7 @@ impl Human for Profile {
 
 impl Human for Removed {
     fn page(&self, _: Timestamp) -> Page {
-        Page::new()
+        let page = Page::new()
             .line(format!(
                 "removed the profile {}",
                 paint(Role::Literal, self.profile.as_str())
@@ -107,7 +107,13 @@ impl Human for Removed {
             .line(format!(
                 "its login was not touched: it is still in {}",
                 words::plain(self.home.as_str())
+            ));
+        self.credentials.iter().fold(page, |page, path| {
+            page.line(format!(
+                "its token or key was not touched: it is still in {}",
+                words::plain(path.as_str())
             ))
+        })
     }
 }
 

@@ -7,7 +7,7 @@ use crate::contract::transaction::{
 };
 use crate::env::Context;
 use crate::error::{Error, Result, code};
-use crate::provider;
+use crate::provider::conveyance;
 use crate::registry::schema::Registry;
 use crate::store::files::{Disk, Files as _};
 use crate::store::lock::{Locks, Name};
@@ -21,12 +21,12 @@ pub fn all(context: &Context) -> Result<Vec<Transaction>> {
     let registry = crate::snapshot::registry::load(context).ok();
     let pending = pending::list(context)?.into_iter();
     let mut all: Vec<Transaction> = pending
-        .map(|one| shown(registry.as_ref(), &one, state(context, &one)))
+        .map(|one| shown(context, registry.as_ref(), &one, state(context, &one)))
         .collect();
     let aside = pending::aside(context)?.into_iter();
     all.extend(aside.map(|one| {
         let state = TransactionState::SetAside;
-        shown(registry.as_ref(), &one, state)
+        shown(context, registry.as_ref(), &one, state)
     }));
     Ok(all)
 }
@@ -63,7 +63,12 @@ fn state(context: &Context, pending: &Pending) -> TransactionState {
     }
 }
 
-fn shown(registry: Option<&Registry>, pending: &Pending, state: TransactionState) -> Transaction {
+fn shown(
+    context: &Context,
+    registry: Option<&Registry>,
+    pending: &Pending,
+    state: TransactionState,
+) -> Transaction {
     let entry = pending.entry.as_ref().ok();
     let id = &pending.id;
     let profile = pending.profile.clone();
@@ -87,22 +92,25 @@ fn shown(registry: Option<&Registry>, pending: &Pending, state: TransactionState
         provider: pending.provider,
         profile,
         path: pending.path.clone(),
-        credential: credential(registry, pending),
+        credential: credential(context, registry, pending),
         in_force: entry.map(in_force),
         at: entry.map(|entry| entry.at),
-        beside: beside(registry, pending),
+        beside: beside(context, registry, pending),
         next,
     }
 }
 
 /// The credential file: what the entry says, else that of the profile in its name.
-fn credential(registry: Option<&Registry>, pending: &Pending) -> Option<Utf8PathBuf> {
+fn credential(
+    context: &Context,
+    registry: Option<&Registry>,
+    pending: &Pending,
+) -> Option<Utf8PathBuf> {
     if let Ok(entry) = &pending.entry {
         return Some(entry.target.clone());
     }
     let profile = registry?.profile(pending.profile.as_ref()?).ok()?;
-    let file = provider::of(profile.provider).credential_file();
-    Some(profile.home.join(file))
+    Some(conveyance::file(context, profile))
 }
 
 fn in_force(entry: &Entry) -> InForce {
@@ -117,8 +125,8 @@ fn in_force(entry: &Entry) -> InForce {
     }
 }
 
-fn beside(registry: Option<&Registry>, pending: &Pending) -> Vec<BesideFile> {
-    let found = credential(registry, pending).and_then(|path| beside::find(&path).ok());
+fn beside(context: &Context, registry: Option<&Registry>, pending: &Pending) -> Vec<BesideFile> {
+    let found = credential(context, registry, pending).and_then(|path| beside::find(&path).ok());
     let ours = found
         .into_iter()
         .flatten()
@@ -187,7 +195,7 @@ pub fn recover(context: &Context, pending: &Pending, aside: Aside) -> Result<Tra
     let locks = Locks::new(&context.roots.state, context.clock);
     let (_turnstile, guard) = locks.maintenance(kind, "transaction recover")?;
     let registry = crate::snapshot::registry::load(context).ok();
-    let beside = || beside(registry.as_ref(), pending);
+    let beside = || beside(context, registry.as_ref(), pending);
     let next = match &pending.profile {
         Some(profile) => format!("agent-fleet profile verify {profile}"),
         None => "agent-fleet doctor".to_owned(),

@@ -63,7 +63,7 @@ pub enum Binding {
 pub struct Proof {
     /// Whom the server named.
     pub fingerprint: Fingerprint,
-    /// `oauth-profile`, `usage`, `quota-account`, `scripted`.
+    /// `oauth-profile`, `usage`, `quota-account`, `scripted`; [`ASSERTED`]; `api-key` for a key, which is its own account.
     pub source: String,
     /// When the server said so.
     pub at: Timestamp,
@@ -112,6 +112,9 @@ pub struct Transcript {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seen: Option<Identity>,
 }
+
+/// The source of a proof for which a person vouches: the server takes the token and may not say whose it is.
+pub const ASSERTED: &str = "asserted";
 
 /// The name under which a provider's base CLI login stands in the snapshot; no profile id has an `@`.
 pub const BASE: &str = "@base";

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{FdFlags, fcntl_dupfd_cloexec, fcntl_setfd};
+use rustix::pipe::PipeFlags;
 
 use crate::clock::{Clock, Deadline};
 
@@ -20,6 +21,21 @@ pub fn survive_exec(file: File) -> io::Result<RawFd> {
     let high = inheritable(&file)?;
     drop(file);
     Ok(high.into_raw_fd())
+}
+
+/// A pipe that holds these bytes and nothing more; its reading end survives execve, and stays open for good.
+///
+/// Whoever reads it first has it to itself: a second reader finds its end. It fails when there is more than a pipe
+/// takes at once.
+pub fn hand_over(bytes: &[u8]) -> io::Result<RawFd> {
+    let (reader, writer) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
+    // Nobody reads yet, so a write that cannot be whole would wait for ever.
+    if rustix::io::write(&writer, bytes)? != bytes.len() {
+        return Err(io::ErrorKind::WriteZero.into());
+    }
+    drop(writer);
+    rustix::fs::fcntl_setfl(&reader, rustix::fs::OFlags::empty())?;
+    survive_exec(File::from(reader))
 }
 
 /// Runs `body` while every child that it starts inherits a duplicate of `file`, under a high number.

@@ -2,6 +2,7 @@
 //!
 //! Linux is proved by tests. The macOS branches are written from documentation and have never run.
 
+pub mod ask;
 pub mod attend;
 pub mod descriptor;
 pub mod exec;

@@ -264,6 +264,7 @@ pub use other::{
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
     use super::{Endings, carrying, current, has_ended, parse_stat, status, unique};
+    use std::io::{Read as _, Write as _};
     use std::time::Duration;
 
     #[test]
@@ -296,20 +297,25 @@ mod tests {
     fn a_process_is_found_by_a_variable_that_it_was_started_with() {
         let mark = format!("mark-{}", std::process::id());
         #[expect(clippy::disallowed_methods, reason = "a process to be found")]
-        let mut child = std::process::Command::new("sleep")
-            .arg("60")
+        let mut child = std::process::Command::new("cat")
             .env("AGENT_FLEET_TEST_MARK", &mark)
+            .stdin(std::process::Stdio::piped())
+            .stdout(std::process::Stdio::piped())
             .spawn()
             .unwrap();
-        // Its program has been loaded when `spawn` returns, its environment a moment later.
-        let deadline = crate::clock::Clock::real().deadline(std::time::Duration::from_secs(10));
-        let mut found = carrying("AGENT_FLEET_TEST_MARK", &mark).unwrap();
-        while found.is_empty() && deadline.pause(std::time::Duration::from_millis(1)) {
-            found = carrying("AGENT_FLEET_TEST_MARK", &mark).unwrap();
-        }
+        // The kernel shows the variables a moment after the program has begun: it runs once it answers.
+        let mut answer = [0];
+        child.stdin.as_mut().unwrap().write_all(b"x").unwrap();
+        child
+            .stdout
+            .as_mut()
+            .unwrap()
+            .read_exact(&mut answer)
+            .unwrap();
+        let found = carrying("AGENT_FLEET_TEST_MARK", &mark);
         child.kill().unwrap();
         child.wait().unwrap();
-        assert_eq!(found, [child.id()]);
+        assert_eq!(found.unwrap(), [child.id()]);
         assert_eq!(
             carrying("AGENT_FLEET_TEST_MARK", &mark[1..]).unwrap(),
             [0; 0]

@@ -11,10 +11,13 @@ use crate::clock::ROUTINE;
 use crate::env::Context;
 use crate::error::Result;
 use crate::identity::credential::{self, Seen};
-use crate::provider::{self, LoginKind};
+use crate::provider::LoginKind;
+use crate::provider::conveyance::{self, Conveyance};
+use crate::provider::overrides;
 use crate::quota::refresh::refresh;
 use crate::registry::schema::{Profile, Registry};
-use crate::snapshot::profile::ProfileState;
+use crate::secret::Secret;
+use crate::snapshot::profile::{Binding, ProfileState};
 use crate::snapshot::provider as snapshot;
 use crate::sys::filesystem::Identity;
 
@@ -26,6 +29,8 @@ pub(super) struct Ready<'a> {
     workspace: Utf8PathBuf,
     /// The credential file before it was looked at.
     credential: Option<Identity>,
+    /// What the proof holds for.
+    proved: Option<Binding>,
     /// First digits of the proved account, for people.
     pub(super) fingerprint: String,
 }
@@ -40,10 +45,11 @@ pub(super) fn ready<'a>(
     let deadline = context.clock.deadline(ROUTINE);
     let mut renewed = false;
     loop {
-        let credential = stat(profile);
+        let credential = stat(context, profile);
         let state = known(context, profile)?;
         match examine(context, registry, profile, &state, workspace)? {
             Examined::Good => {
+                let proved = state.proof.as_ref().map(|proof| proof.binding.clone());
                 let fingerprint = state
                     .proof
                     .map(|proof| proof.fingerprint.short().to_owned())
@@ -53,6 +59,7 @@ pub(super) fn ready<'a>(
                     registry,
                     workspace: workspace.to_owned(),
                     credential,
+                    proved,
                     fingerprint,
                 });
             }
@@ -67,11 +74,8 @@ pub(super) fn ready<'a>(
 }
 
 /// What the file system says of the credential file; one without is seen as it was by `examine`.
-fn stat(profile: &Profile) -> Option<Identity> {
-    let path = profile
-        .home
-        .join(provider::of(profile.provider).credential_file());
-    fs::symlink_metadata(path)
+fn stat(context: &Context, profile: &Profile) -> Option<Identity> {
+    fs::symlink_metadata(conveyance::file(context, profile))
         .ok()
         .map(|metadata| Identity::from(&metadata))
 }
@@ -90,12 +94,7 @@ fn known(context: &Context, profile: &Profile) -> Result<ProfileState> {
 impl Ready<'_> {
     /// What the start gate needs to see of the login now; `None` when there is no login to refresh.
     pub(super) fn look(&self, context: &Context) -> Option<Gate> {
-        match credential::look(
-            self.profile.provider,
-            &self.profile.home,
-            None,
-            context.clock,
-        ) {
+        match credential::of(context, self.profile, None) {
             Seen::Read(look) if look.login.kind == LoginKind::Subscription => Some(Gate {
                 digest: look.login.digest.clone(),
                 renewed_from: look.login.renewed_from,
@@ -109,16 +108,34 @@ impl Ready<'_> {
         }
     }
 
+    /// The credential that has to be handed to the worker, with the variable that names its descriptor; `None` when
+    /// it is in the home. It is the very one that was proved.
+    pub(super) fn to_hand_over(&self, context: &Context) -> Result<Option<(&'static str, Secret)>> {
+        let Conveyance::Descriptor(variable) = conveyance::of(self.profile) else {
+            return Ok(None);
+        };
+        match credential::of(context, self.profile, None) {
+            Seen::Read(look) if self.proved == Some(Binding::Tokens(look.login.digest.clone())) => {
+                let secret = look.login.access_token;
+                Ok(secret.map(|secret| (variable, secret)))
+            }
+            Seen::Read(_)
+            | Seen::Missing
+            | Seen::Linked
+            | Seen::Unreadable
+            | Seen::Unparsable
+            | Seen::Unchanged => Err(unrenewed(self.profile)),
+        }
+    }
+
     /// Looks once more at everything that could replace the login: the project's files and the login itself
     /// may have changed since they were examined.
     pub(super) fn recheck(&self, context: &Context) -> Result<()> {
-        if stat(self.profile) != self.credential {
+        if stat(context, self.profile) != self.credential {
             // This look covers the rest as well.
             return ready(context, self.registry, self.profile, &self.workspace).map(drop);
         }
-        let provider = provider::of(self.profile.provider);
-        match provider
-            .overrides(&self.profile.home, &[&self.workspace])
+        match overrides::of(self.profile, &[&self.workspace])
             .into_iter()
             .next()
         {

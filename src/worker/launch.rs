@@ -28,7 +28,7 @@ use crate::lease::{Granted, LeaseStore};
 use crate::provider::{self, Conversation, LaunchFacts, Mode};
 use crate::quota::model::Model;
 use crate::registry::schema::Registry;
-use crate::sys::{exec, shell, user};
+use crate::sys::{descriptor, exec, shell, user};
 
 /// What a caller wants started.
 #[derive(Clone, Debug)]
@@ -187,7 +187,7 @@ fn attempt(
         },
         &mut note,
     );
-    let (launch, ready) = match prepared {
+    let (mut launch, ready) = match prepared {
         Ok(prepared) => prepared,
         Err(error) => return Err(give_back(context, store, granted, error)),
     };
@@ -202,7 +202,7 @@ fn attempt(
         ready.fingerprint,
         short(granted.lease.generation)
     ));
-    let error = become_worker(context, &files, &profile.id, &granted, &ready, &launch);
+    let error = become_worker(context, &files, &profile.id, &granted, &ready, &mut launch);
     Err(give_back(context, store, granted, error))
 }
 
@@ -218,10 +218,17 @@ fn become_worker(
     profile: &ProfileId,
     granted: &Granted,
     ready: &Ready<'_>,
-    launch: &exec::Launch,
+    launch: &mut exec::Launch,
 ) -> Error {
-    let last = || -> Result<()> {
+    let mut last = || -> Result<()> {
         ready.recheck(context)?;
+        if let Some((variable, secret)) = ready.to_hand_over(context)? {
+            let given = descriptor::hand_over(secret.expose().as_bytes()).map_err(|error| {
+                Error::io("hand a credential over from", &context.roots.state, &error)
+            })?;
+            let variable = (variable.into(), given.to_string().into());
+            launch.environment.push(variable);
+        }
         if let Some(path) = &files.receipt {
             Receipt::launched(profile, granted.lease.generation).write(path)?;
         }

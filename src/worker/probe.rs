@@ -108,7 +108,7 @@ fn probe(
 fn program(context: &Context, registry: &Registry, profile: &Profile) -> Result<Program> {
     let provider = provider::of(profile.provider);
     home::readiness(context, registry, profile)?;
-    let found = provider.overrides(&profile.home, &[&profile.home]);
+    let found = provider::overrides::of(profile, &[&profile.home]);
     if let Some(found) = found.into_iter().next() {
         return Err(overridden(profile, found));
     }
@@ -208,7 +208,7 @@ fn run(program: &Program, granted: &Granted, profile: &Profile, deadline: &Deadl
 
 /// The login in the home, if its CLI could refresh it and nobody can be asked about it before.
 fn expired(context: &Context, profile: &Profile) -> Option<Box<Look>> {
-    match credential::look(profile.provider, &profile.home, None, context.clock) {
+    match credential::of(context, profile, None) {
         Seen::Read(look)
             if look.login.kind == LoginKind::Subscription
                 && look.login.refreshable

@@ -25,8 +25,14 @@ const SPEAKERS: &[&str] = &[
     "subscription",
     "word",
 ];
-/// Constants of those modules that are no reasons: who took a reading, a window's name.
-const OTHERS: &[&str] = &["limit", "limit_reached", "rollout", "statusline"];
+/// Constants of those modules that are no reasons: who took a reading or vouches for an account, a window's name.
+const OTHERS: &[&str] = &[
+    "asserted",
+    "limit",
+    "limit_reached",
+    "rollout",
+    "statusline",
+];
 /// What stands right before a reason word wherever it is.
 const BEFORE: &[&str] = &[
     "reason: ",

@@ -1,6 +1,7 @@
 //! Enrollment through the real binary: the scripted provider's login at the person's terminal.
 
 mod ends;
+mod given;
 mod interrupted;
 mod many;
 mod refused;

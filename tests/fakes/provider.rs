@@ -60,7 +60,7 @@ fn main() -> ExitCode {
         .collect();
     println!(
         "{}",
-        json!({"argv": arguments, "cwd": directory, "variables": variables, "pid": std::process::id()})
+        json!({"argv": arguments, "cwd": directory, "variables": variables, "handed_backwards": handed_backwards(), "pid": std::process::id()})
     );
     let prompt = arguments.last().cloned().unwrap_or_default();
     if prompt == "record-session" {
@@ -76,6 +76,15 @@ fn main() -> ExitCode {
         return launch(Path::new(started), end);
     }
     ExitCode::SUCCESS
+}
+
+/// What a descriptor holds that a variable names, as the real CLI reads it; backwards, since no secret may be printed.
+fn handed_backwards() -> Option<String> {
+    let number = std::env::vars()
+        .find(|(name, _)| name.ends_with("_FILE_DESCRIPTOR"))?
+        .1;
+    let text = std::fs::read_to_string(format!("/proc/self/fd/{number}")).ok()?;
+    Some(text.chars().rev().collect())
 }
 
 /// Logs in: notes it in the file that `FAKE_LOGINS` names, and writes what `FAKE_LOGIN` holds as the credential.

@@ -9,6 +9,10 @@ from lab_http import LabHandler
 RESET_DEFAULT = 3 * 3600
 
 
+def is_setup_token(headers):
+    return "-setup-" in (headers.get("authorization") or "")
+
+
 class Handler(LabHandler):
     provider = "claude"
 
@@ -41,6 +45,12 @@ class Handler(LabHandler):
         if acc and (acc.get("revoked") or n in self.server.chain.revoked):
             return self.send_json({"type": "error", "error": {
                 "type": "authentication_error", "message": "OAuth token has been revoked."}}, 401)
+        if path in ("/api/oauth/profile", "/api/oauth/usage") and is_setup_token(self.headers):
+            # A token of `claude setup-token` is good for inference alone, unless the scenario says otherwise.
+            if not acc.get("setup_token_names"):
+                return self.send_json({"type": "error", "error": {
+                    "type": "permission_error", "message":
+                    "OAuth token does not meet scope requirement user:profile"}}, 403)
         if path == "/api/oauth/usage":
             if acc.get("usage_status"):                     # e.g. 429 on the usage endpoint
                 return self.send_json({"type": "error", "error": {"type": "rate_limit_error",
@@ -55,6 +65,9 @@ class Handler(LabHandler):
         if path == "/api/oauth/claude_cli/create_api_key":
             return self.send_json({"raw_key": f"sk-ant-api03-LAB{n:04d}-{'k' * 40}"})
         if path == "/v1/models":
+            if n is None:
+                return self.send_json({"type": "error", "error": {
+                    "type": "authentication_error", "message": "invalid x-api-key"}}, 401)
             return self.send_json({"data": [], "has_more": False})
         if path in ("/api/hello", "/v1/oauth/hello"):     # the onboarding's connectivity check
             return self.send_json({"message": "hello"})

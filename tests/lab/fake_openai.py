@@ -62,6 +62,11 @@ class Handler(LabHandler):
                 return self.send_json({"detail": "Too many requests"}, acc["usage_status"],
                                       [("retry-after", "60")])
             return self.send_json(usage(acc))
+        if path == "/v1/models":
+            if n is None:
+                return self.send_json({"error": {"message": "Incorrect API key provided.",
+                                                 "code": "invalid_api_key"}}, 401)
+            return self.send_json({"object": "list", "data": []})
         return self.send_json({"detail": "Not Found"}, 404)
 
     # ------------------------------------------------------------- login/refresh

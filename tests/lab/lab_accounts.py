@@ -58,6 +58,7 @@ def lab_account(n: int) -> dict:
         "org_uuid": stable_uuid(f"claude-org-{n}"),
         "org_name": f"Lab Org {n}",
         "claude_access": f"sk-ant-oat01-LAB{n:04d}-{'a' * 64}-AA",
+        "claude_setup": f"sk-ant-oat01-LAB{n:04d}-setup-{'s' * 56}-AA",
         "claude_refresh": f"sk-ant-ort01-LAB{n:04d}-{'r' * 64}-AA",
         "claude_plan": "max",
         # Codex / ChatGPT

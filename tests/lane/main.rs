@@ -13,6 +13,7 @@ mod cli;
 mod enroll;
 mod enroll_refused;
 mod gate;
+mod given;
 mod guard;
 mod guard_files;
 mod hooks;

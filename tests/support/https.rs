@@ -206,7 +206,9 @@ fn serve(shared: &Shared, stream: TcpStream) -> std::io::Result<()> {
         let path = lines.first().and_then(|line| line.split(' ').nth(1));
         let token = lines.iter().find_map(|line| {
             let (name, value) = line.split_once(": ")?;
-            name.eq_ignore_ascii_case("authorization")
+            ["authorization", "x-api-key"]
+                .iter()
+                .any(|known| name.eq_ignore_ascii_case(known))
                 .then(|| value.trim_start_matches("Bearer ").to_owned())
         });
         let asked = Asked {

@@ -167,6 +167,12 @@ impl Sandbox {
         command
     }
 
+    /// Runs the program to its end for a person who types a secret where none belongs.
+    pub(crate) fn mistyped(&self, words: [&str; 3]) -> std::process::Output {
+        let mut command = self.command([""; 0]);
+        command.args(words).output().expect("the program starts")
+    }
+
     /// Runs the program to its end.
     #[track_caller]
     pub(crate) fn run<I, S>(&self, arguments: I) -> Ran

@@ -80,10 +80,12 @@ pub(crate) fn below(
             let Ok(kind) = entry.file_type() else {
                 continue;
             };
+            let mut place = place;
             if kind.is_dir() && name != ".git" {
-                folders.push((path.clone(), place.of(root, &path)));
+                place = place.of(root, &path);
+                folders.push((path.clone(), place));
             }
-            // In a home only this is ours.
+            // In a home only this is ours; what a home is called is its person's affair.
             let is_ours = place == Place::Open || name == "agent-fleet.json";
             if !is_ours || name == CLAUDE_NOTES {
                 continue;
@@ -122,6 +124,8 @@ impl Place {
         let is_provider = match words[..] {
             // A home that holds no login any more, or not yet.
             ["share", "accounts", _, _] | ["state", "staging", _, "home"]
+            // Where we keep what we were given.
+            | ["state", "credentials"]
             // What plays the server.
             | ["service"] | ["share", "scripted"] => true,
             _ => self == Self::Provider || is_home,

@@ -1,10 +1,12 @@
 //! `agent-fleet profile enroll PROFILE|--all-missing`.
 
 use super::{App, Outcome};
+use crate::enroll::given::{self, Wanted};
 use crate::enroll::{How, Source, enroll, enroll_missing};
 use crate::error::{Error, Result};
 use crate::id::ProfileId;
 use crate::provider::enrollment::Method;
+use crate::registry::schema::Credential;
 use crate::render::{Format, Human as _};
 
 #[expect(
@@ -29,6 +31,16 @@ pub(super) struct EnrollArguments {
     /// Log in with a browser on this machine instead of a code
     #[arg(long)]
     browser: bool,
+    /// Take Claude's long-lived token, as `claude setup-token` shows it: pasted at a prompt that shows nothing, or
+    /// from standard input
+    #[arg(long, conflicts_with_all = ["all_missing", "adopt", "browser", "api_key_stdin"])]
+    setup_token: bool,
+    /// The profile of the same account, where the server does not let the token say whose it is
+    #[arg(long, value_name = "PROFILE", requires = "setup_token")]
+    same_account_as: Option<ProfileId>,
+    /// Take an API key from standard input; what workers do with it is paid for
+    #[arg(long, conflicts_with_all = ["all_missing", "adopt", "browser"])]
+    api_key_stdin: bool,
     /// While other profiles of the provider are at work
     #[arg(long)]
     beside_live: bool,
@@ -44,6 +56,19 @@ pub(super) fn run(app: &App, arguments: &EnrollArguments) -> Result<Outcome> {
         beside_live: arguments.beside_live,
     };
     let tell = |text: &str| app.note(&format!("agent-fleet: {text}"));
+    let given = match (arguments.setup_token, arguments.api_key_stdin) {
+        (true, _) => Some(Credential::SetupToken),
+        (false, true) => Some(Credential::ApiKey),
+        (false, false) => None,
+    };
+    if let (Some(kind), Some(id)) = (given, &arguments.id) {
+        let wanted = Wanted {
+            kind,
+            same_as: arguments.same_account_as.clone(),
+            beside_live: arguments.beside_live,
+        };
+        return app.view(&given::enroll(&app.context, id, &wanted, &tell)?);
+    }
     if let Some(id) = &arguments.id {
         return app.view(&enroll(&app.context, id, how, &tell)?);
     }

@@ -59,7 +59,7 @@ enum Verb {
     /// Make or repair the home: hooks, links, inherited settings; never a login
     Provision(OneOrAll),
     /// Take a profile out of the registry; its login is never deleted
-    Remove(Which),
+    Remove(remove::RemoveArguments),
     /// Show everything about a profile: login, quota, leases, and whether it would be chosen
     Status(status::StatusArguments),
     /// End a drain
@@ -115,7 +115,7 @@ pub(super) fn run(app: &App, arguments: ProfileArguments) -> Result<Outcome> {
         Verb::List => list::run(app),
         Verb::Policy(arguments) => policy::run(app, arguments),
         Verb::Provision(arguments) => provision::run(app, &arguments),
-        Verb::Remove(which) => remove::run(app, &which.id),
+        Verb::Remove(arguments) => remove::run(app, &arguments),
         Verb::Status(arguments) => status::run(app, &arguments),
         Verb::Undrain(which) => drain::undrain(app, &which.id),
         Verb::Verify(arguments) => verify::run(app, &arguments),

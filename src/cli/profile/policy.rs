@@ -4,7 +4,7 @@ use super::{App, Outcome, answer};
 use crate::error::{Error, Result, code};
 use crate::id::{PoolId, ProfileId};
 use crate::registry::profiles::{self, Wanted};
-use crate::registry::schema::SafetyPolicy;
+use crate::registry::schema::{Credential, SafetyPolicy};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct PolicyArguments {
@@ -29,12 +29,20 @@ pub(super) struct WantedArguments {
     /// Percent of each window that routing leaves untouched
     #[arg(long, value_name = "PERCENT")]
     reserve_percent: Option<f64>,
+    /// `home`: the CLI's own login in the home; `setup-token`: Claude's long-lived token; `api-key`: paid as it is used
+    #[arg(long, value_name = "KIND", value_parser = credential)]
+    credential: Option<Credential>,
     /// `worker`, `manual_only` or `desktop_shared`
     #[arg(long, value_name = "POLICY", value_parser = safety_policy)]
     safety_policy: Option<SafetyPolicy>,
     /// Whether usage beyond the subscription may be paid for
     #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true")]
     allow_overage: Option<bool>,
+}
+
+fn credential(word: &str) -> Result<Credential, String> {
+    Credential::from_word(word)
+        .ok_or_else(|| format!("must be one of {}", Credential::WORDS.join(", ")))
 }
 
 fn safety_policy(word: &str) -> Result<SafetyPolicy, String> {
@@ -49,6 +57,7 @@ impl From<WantedArguments> for Wanted {
             weight: arguments.weight,
             max_concurrent: arguments.max_concurrent,
             reserve_percent: arguments.reserve_percent,
+            credential: arguments.credential,
             safety_policy: arguments.safety_policy,
             allow_overage: arguments.allow_overage,
         }

@@ -10,11 +10,22 @@ use crate::lease::{LeaseStore as _, TableStore};
 use crate::registry::profiles;
 use crate::registry::schema::Profile;
 use crate::render::words;
+use crate::secret::kept;
 use crate::snapshot::durable;
 use crate::transaction::pending;
 
-pub(super) fn run(app: &App, id: &ProfileId) -> Result<Outcome> {
-    let context = &app.context;
+#[derive(Debug, clap::Args)]
+pub(super) struct RemoveArguments {
+    /// Which profile
+    #[arg(value_name = "PROFILE")]
+    id: ProfileId,
+    /// Delete its token or key as well, where it is kept outside of the home; a login in a home is never deleted
+    #[arg(long)]
+    delete_credential: bool,
+}
+
+pub(super) fn run(app: &App, arguments: &RemoveArguments) -> Result<Outcome> {
+    let (context, id) = (&app.context, &arguments.id);
     let registry = crate::snapshot::registry::load(context)?;
     app.fence(registry.profile(id)?.provider)?;
     let forget = |profile: &Profile| {
@@ -23,11 +34,15 @@ pub(super) fn run(app: &App, id: &ProfileId) -> Result<Outcome> {
     };
     let changed = profiles::remove(context, id, |profile| is_unused(context, profile), forget)?;
     app.notes(&changed.notes);
+    if arguments.delete_credential {
+        kept::delete(context, id)?;
+    }
     app.view(&Removed {
         profile: changed.answer.id,
         removed: true,
         home_deleted: false,
         home: changed.answer.home,
+        credentials: kept::of(context, id),
     })
 }
 

@@ -21,24 +21,25 @@ pub const MOVED: &[(&str, &str)] = &[
     (STORE, "takes the login of another home"),
 ];
 
+/// Names the descriptor of a long-lived token. The CLI reads it to its end before it does anything else, and neither
+/// variable nor descriptor reaches a tool, a hook or an MCP server (run with 2.1.332).
+pub const TOKEN_DESCRIPTOR: &str = "CLAUDE_CODE_OAUTH_TOKEN_FILE_DESCRIPTOR";
+
+/// The same for an API key.
+pub const KEY_DESCRIPTOR: &str = "CLAUDE_CODE_API_KEY_FILE_DESCRIPTOR";
+
 /// Variables of a caller that settings cannot set, or that workers are given anew.
 const CALLERS: &[(&str, &str)] = &[
     (
         "ANTHROPIC_IDENTITY_TOKEN_FILE",
         "exchanges another identity for a token",
     ),
-    (
-        "CLAUDE_CODE_API_KEY_FILE_DESCRIPTOR",
-        "bills the key's account",
-    ),
+    (KEY_DESCRIPTOR, "bills the key's account"),
     (
         "CLAUDE_CODE_OAUTH_REFRESH_TOKEN",
         "signs the home in as another account",
     ),
-    (
-        "CLAUDE_CODE_OAUTH_TOKEN_FILE_DESCRIPTOR",
-        "sends this token instead of the login",
-    ),
+    (TOKEN_DESCRIPTOR, "sends this token instead of the login"),
     ("USE_LOCAL_OAUTH", "renews the login with another server"),
     ("USE_STAGING_OAUTH", "renews the login with another server"),
 ];

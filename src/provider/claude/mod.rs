@@ -23,6 +23,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
+use super::conveyance::Conveyance;
 use super::enrollment::Method;
 use super::http::Client;
 use super::inhabitant::{Host, Inhabitants};
@@ -37,7 +38,8 @@ use crate::error::Result;
 use crate::id::ProviderKind;
 use crate::provider::home::conversation::Tail;
 use crate::quota::limit::Ending;
-use crate::registry::schema::ProviderSettings;
+use crate::registry::schema::{Credential, ProviderSettings};
+use crate::secret::Secret;
 use crate::sys::shell;
 
 /// Where Claude's accounts are asked about.
@@ -92,6 +94,43 @@ impl Provider for Claude {
 
     fn default_concurrency(&self) -> u32 {
         2
+    }
+
+    fn conveys(&self, credential: Credential) -> Conveyance {
+        match credential {
+            Credential::Home => Conveyance::Home,
+            Credential::SetupToken => Conveyance::Descriptor(environment::TOKEN_DESCRIPTOR),
+            Credential::ApiKey => Conveyance::Descriptor(environment::KEY_DESCRIPTOR),
+        }
+    }
+
+    fn has_form(&self, credential: Credential, secret: &str) -> bool {
+        match credential {
+            Credential::Home => false,
+            Credential::SetupToken => secret.starts_with("sk-ant-oat"),
+            Credential::ApiKey => secret.starts_with("sk-ant-api"),
+        }
+    }
+
+    /// None: a key in `.claude.json` is found and refused as an override.
+    fn key_file(&self, _: &Secret) -> Option<Secret> {
+        None
+    }
+
+    fn try_key(
+        &self,
+        context: &Context,
+        key: &Secret,
+        deadline: &Deadline,
+    ) -> Result<(), FetchError> {
+        let client = Client::new(context, HOST, deadline)?;
+        let version = ("anthropic-version", "2023-06-01");
+        let answer = client.request(
+            "/v1/models?limit=1",
+            ("x-api-key", key.expose()),
+            &[version],
+        );
+        answer.map(drop)
     }
 
     fn login_command(&self, home: &Utf8Path) -> String {

@@ -65,6 +65,12 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<Login, LoginError> {
     })
 }
 
+/// The file of an API key, as `codex login --with-api-key` writes it (0.171).
+pub(crate) fn of_key(key: &Secret) -> Secret {
+    let file = serde_json::json!({"auth_mode": "apikey", "OPENAI_API_KEY": key.expose()});
+    Secret::new(format!("{file:#}"))
+}
+
 /// Codex goes by the access token's expiry, by the last renewal where the token tells none, and always renews a
 /// login that tells no last renewal (run with 0.171).
 fn renewed_from(expires: Option<Timestamp>, last: Option<Timestamp>) -> Timestamp {

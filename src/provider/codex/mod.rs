@@ -21,6 +21,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
+use super::conveyance::Conveyance;
 use super::enrollment::Method;
 use super::http::Client;
 use super::inhabitant::{Host, Inhabitants};
@@ -35,11 +36,14 @@ use crate::error::Result;
 use crate::id::ProviderKind;
 use crate::provider::home::conversation::Tail;
 use crate::quota::limit::Ending;
-use crate::registry::schema::ProviderSettings;
+use crate::registry::schema::{Credential, ProviderSettings};
+use crate::secret::Secret;
 use crate::sys::shell;
 
 /// Where Codex's accounts are asked about.
 const HOST: &str = "chatgpt.com";
+/// Where API keys are asked about.
+const KEY_HOST: &str = "api.openai.com";
 
 /// Asks who the login is and how much is left: one GET tells both.
 pub(crate) fn fetch(context: &Context, login: &Login, want: Want, deadline: &Deadline) -> Fetched {
@@ -85,6 +89,35 @@ impl Provider for Codex {
 
     fn default_concurrency(&self) -> u32 {
         3
+    }
+
+    /// An API key is in the home: the CLI has no other way that keeps it from its tools' environment (run with 0.171).
+    fn conveys(&self, credential: Credential) -> Conveyance {
+        match credential {
+            Credential::Home | Credential::ApiKey => Conveyance::Home,
+            Credential::SetupToken => Conveyance::Never("Codex has no long-lived tokens"),
+        }
+    }
+
+    fn has_form(&self, credential: Credential, secret: &str) -> bool {
+        match credential {
+            Credential::Home | Credential::SetupToken => false,
+            Credential::ApiKey => secret.starts_with("sk-") && !secret.starts_with("sk-ant-"),
+        }
+    }
+
+    fn key_file(&self, key: &Secret) -> Option<Secret> {
+        Some(login::of_key(key))
+    }
+
+    fn try_key(
+        &self,
+        context: &Context,
+        key: &Secret,
+        deadline: &Deadline,
+    ) -> Result<(), FetchError> {
+        let client = Client::new(context, KEY_HOST, deadline)?;
+        client.get("/v1/models", key, &[]).map(drop)
     }
 
     fn login_command(&self, home: &Utf8Path) -> String {

@@ -25,6 +25,7 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
 use self::server::Server;
+use super::conveyance::Conveyance;
 use super::enrollment::Method;
 use super::inhabitant::{Host, Inhabitants};
 use super::overrides::Override;
@@ -38,7 +39,8 @@ use crate::error::Result;
 use crate::id::ProviderKind;
 use crate::provider::home::conversation::Tail;
 use crate::quota::limit::Ending;
-use crate::registry::schema::ProviderSettings;
+use crate::registry::schema::{Credential, ProviderSettings};
+use crate::secret::Secret;
 use crate::sys::shell;
 
 pub use grammar::VERB;
@@ -71,6 +73,27 @@ impl Provider for Scripted {
 
     fn default_concurrency(&self) -> u32 {
         3
+    }
+
+    fn conveys(&self, credential: Credential) -> Conveyance {
+        match credential {
+            Credential::Home => Conveyance::Home,
+            Credential::SetupToken | Credential::ApiKey => {
+                Conveyance::Never("the scripted provider has logins alone")
+            }
+        }
+    }
+
+    fn has_form(&self, _: Credential, _: &str) -> bool {
+        false
+    }
+
+    fn key_file(&self, _: &Secret) -> Option<Secret> {
+        None
+    }
+
+    fn try_key(&self, _: &Context, _: &Secret, _: &Deadline) -> Result<(), FetchError> {
+        Err(FetchError::Forbidden)
     }
 
     fn login_command(&self, home: &Utf8Path) -> String {

@@ -20,6 +20,7 @@ use super::shape::Place;
 use super::value::Value;
 use crate::env::Roots;
 use crate::id::{ProfileId, ProviderKind};
+use crate::provider::{self, conveyance::Conveyance};
 
 /// One thing wrong, or worth a look, in the file.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
@@ -348,14 +349,14 @@ impl Builder<'_> {
             }
         }
         let credential = fields.word("credential", Credential::from_word, Credential::Home);
-        if credential != Credential::Home {
+        let provider: ProviderKind = fields.text("provider")?.parse().ok()?;
+        if let Conveyance::Never(why) = provider::of(provider).conveys(credential) {
             let message = format!(
-                "profile `{id}`: `credential = \"{}\"` is not supported by this version; only `home` is",
+                "profile `{id}`: `credential = \"{}\"` cannot be: {why}",
                 credential.word()
             );
             self.walker.problem(fields.at("credential"), message);
         }
-        let provider: ProviderKind = fields.text("provider")?.parse().ok()?;
         let home = fields.path("home")?;
         let pools = fields.list("pools").unwrap_or_default();
         let mut unique = Vec::new();

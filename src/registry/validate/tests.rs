@@ -108,12 +108,12 @@ enabled = "yes"
 [profiles.y]
 provider = "codex"
 max_concurrent = 0
-credential = "api-key"
+credential = "setup-token"
 "#;
     let found = problems(text);
     let lines: Vec<usize> = found.iter().map(|(line, _)| *line).collect();
     assert_eq!(lines, [3, 4, 5, 8, 9, 10, 11, 13, 14], "{found:?}");
-    refused(text, 14, "not supported by this version");
+    refused(text, 14, "Codex has no long-lived tokens");
 }
 
 #[test]

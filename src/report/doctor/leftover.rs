@@ -4,7 +4,7 @@ use camino::Utf8PathBuf;
 
 use crate::env::Context;
 use crate::error::{Error, Result};
-use crate::provider;
+use crate::provider::conveyance;
 use crate::registry::schema::Profile;
 use crate::store::directory;
 use crate::store::files::{Disk, Files as _};
@@ -56,11 +56,9 @@ pub(super) fn remove(context: &Context, profile: &Profile) -> Result<Vec<Utf8Pat
 }
 
 fn left(context: &Context, profile: &Profile) -> Result<Vec<Leftover>> {
-    let credential = profile
-        .home
-        .join(provider::of(profile.provider).credential_file());
-    let found =
-        beside::find(&credential).map_err(|error| Error::io("list", &profile.home, &error))?;
+    let credential = conveyance::file(context, profile);
+    let found = beside::find(&credential)
+        .map_err(|error| Error::io("list what lies beside", &credential, &error))?;
     if found.is_empty() {
         return Ok(Vec::new());
     }

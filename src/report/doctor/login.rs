@@ -5,9 +5,9 @@ use super::machine::of_error;
 use super::profile::{CredentialFile, ProfileFacts};
 use super::storage::Entry;
 use crate::identity::expiry::{Forecast, forecast};
-use crate::provider::LoginKind;
+use crate::provider::{LoginKind, conveyance};
 use crate::quota::headroom::age_seconds;
-use crate::quota::poll::is_ahead;
+use crate::quota::poll::{NOT_ALLOWED, UNMEASURABLE, is_ahead};
 use crate::reason::OVERAGE_USED;
 use crate::registry::schema::{Credential, Unmeasured};
 use crate::sys::shell;
@@ -89,19 +89,16 @@ fn record(facts: &ProfileFacts) -> Finding {
     }
 }
 
-fn is_kept_elsewhere(facts: &ProfileFacts) -> bool {
-    facts.profile.credential != Credential::Home
-}
-
 fn credential(facts: &ProfileFacts) -> Finding {
     let path = &facts.credential.path;
     let quoted = shell::quote(path.as_str());
     match &facts.credential.file {
+        CredentialFile::Missing if conveyance::is_ours(&facts.profile) => {
+            let said = format!("there is no `{path}`: no token or key was enrolled");
+            Finding::fail(said, facts.login_command.clone())
+        }
         CredentialFile::Missing if facts.home.entry == Entry::Missing => {
             Finding::ok("there is no home to look into")
-        }
-        CredentialFile::Missing if is_kept_elsewhere(facts) => {
-            Finding::ok("the credential is not kept in the home")
         }
         CredentialFile::Missing => {
             let said = format!("there is no `{path}`: nobody has logged in to this home");
@@ -125,7 +122,12 @@ fn credential(facts: &ProfileFacts) -> Finding {
         )
         .aged(*age),
         CredentialFile::File { age, .. } => {
-            Finding::ok(format!("`{path}` is this home's alone")).aged(*age)
+            let whose = if conveyance::is_ours(&facts.profile) {
+                "profile"
+            } else {
+                "home"
+            };
+            Finding::ok(format!("`{path}` is this {whose}'s alone")).aged(*age)
         }
     }
 }
@@ -171,7 +173,7 @@ fn login_expiry(facts: &ProfileFacts) -> Finding {
         Forecast::Unknown => Finding::ok("the provider does not say when the login ends"),
         Forecast::Far(at) => Finding::ok(format!("the login lasts until {at}")),
         Forecast::Near(at) => Finding::warn(
-            format!("the login ends at {at}, and a refresh does not extend it"),
+            format!("the login ends at {at}, and nothing extends it"),
             again,
         ),
         Forecast::Past(at) => Finding::fail(format!("the login ended at {at}"), again)
@@ -190,6 +192,9 @@ fn auth(facts: &ProfileFacts) -> Finding {
     }
 }
 
+/// The standing of a profile without its token or key, which `credential` tells when there is none.
+const NOT_ENROLLED: &str = "not_enrolled";
+
 /// Standings that `credential` and `login` tell.
 const NAMED_BY_THE_FILE: [&str; 6] = [
     "no_login",
@@ -199,6 +204,12 @@ const NAMED_BY_THE_FILE: [&str; 6] = [
     "credential_unparsable",
     "api_key",
 ];
+
+fn is_named_by_the_file(facts: &ProfileFacts) -> bool {
+    let (word, _) = &facts.standing;
+    let missing = facts.credential.file == CredentialFile::Missing;
+    NAMED_BY_THE_FILE.contains(&word.as_str()) || word == NOT_ENROLLED && missing
+}
 
 fn identity(facts: &ProfileFacts) -> Finding {
     let verify = format!("agent-fleet profile verify {}", facts.profile.id);
@@ -215,7 +226,7 @@ fn identity(facts: &ProfileFacts) -> Finding {
                 .aged(age(proof.at))
         }
         // The file itself says it all, and two other checks say it.
-        (Some(_), _) if NAMED_BY_THE_FILE.contains(&word.as_str()) => {
+        (Some(_), _) if is_named_by_the_file(facts) => {
             Finding::ok(format!("there is no login to ask about ({word})"))
         }
         (Some(error), _) => of_error(error, &verify),
@@ -246,6 +257,24 @@ fn quota(facts: &ProfileFacts) -> Finding {
             "the last reading is from the future: the clock was set back since",
             refresh,
         );
+    }
+    if facts.profile.credential == Credential::ApiKey {
+        return Finding::ok("paid as it is used: there is nothing to read");
+    }
+    let word = poll.reason.as_deref().unwrap_or_default();
+    if facts.profile.credential == Credential::SetupToken
+        && [UNMEASURABLE, NOT_ALLOWED].contains(&word)
+        && row.headroom_percent.is_none()
+    {
+        return match facts.unmeasured {
+            Unmeasured::Allow => Finding::ok(
+                "its token may not read what is left; the registry lets it be chosen all the same",
+            ),
+            Unmeasured::Refuse => Finding::warn(
+                "its token may not read what is left, and no worker has shown it yet",
+                "agent-fleet config set settings.unmeasured allow",
+            ),
+        };
     }
     if poll.failures > 0 {
         let reason = poll.reason.as_deref().unwrap_or("unknown");

@@ -19,7 +19,7 @@ use crate::identity::credential::{self, Seen};
 use crate::identity::{proof, refusal};
 use crate::provider::home::link;
 use crate::provider::inhabitant::Host;
-use crate::provider::{self, overrides};
+use crate::provider::{conveyance, overrides};
 use crate::quota::report::row;
 use crate::registry::schema::{Profile, Registry};
 use crate::report::log_in::AtWork;
@@ -129,8 +129,7 @@ fn home_facts(home: &Utf8Path) -> HomeFacts {
 }
 
 fn credential_facts(context: &Context, profile: &Profile) -> CredentialFacts {
-    let file = provider::of(profile.provider).credential_file();
-    let path = profile.home.join(file);
+    let path = conveyance::file(context, profile);
     let file = match (fs::symlink_metadata(&path), link::linked(&path)) {
         (Err(error), _) if error.kind() == std::io::ErrorKind::NotFound => CredentialFile::Missing,
         (Err(error), _) => CredentialFile::Unreadable(error.to_string()),
@@ -156,7 +155,7 @@ fn credential_facts(context: &Context, profile: &Profile) -> CredentialFacts {
 }
 
 fn login_facts(context: &Context, profile: &Profile) -> Option<LoginFacts> {
-    match credential::look(profile.provider, &profile.home, None, context.clock) {
+    match credential::of(context, profile, None) {
         Seen::Read(look) => Some(LoginFacts {
             kind: look.login.kind,
             access_expires_at: look.login.access_expires_at,

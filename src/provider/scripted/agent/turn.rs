@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::fs::OpenOptions;
 use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -131,6 +132,7 @@ impl<'a> Agent<'a> {
         let mut file = OpenOptions::new()
             .append(true)
             .create(true)
+            .mode(0o600)
             .open(&path)
             .map_err(|error| failed(&error))?;
         file.write_all(format!("{line}\n").as_bytes())

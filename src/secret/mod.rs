@@ -1,5 +1,9 @@
 //! Values that must never be printed.
 
+pub mod kept;
+#[cfg(target_os = "macos")]
+mod keychain;
+
 use std::fmt;
 
 /// Text that masks itself: `Debug` shows dots, there is no `Display` and no `Serialize`.
