@@ -33,8 +33,8 @@ const SIZES: [(usize, usize); 6] = [
     (10, 10),
     (100, 100),
     (1000, 100),
+    (100, 10_000),
     (1000, 10_000),
-    (10, 10_000),
 ];
 /// Rounds of one size.
 const ROUNDS: usize = 40;
@@ -55,7 +55,7 @@ fn main() -> ExitCode {
     );
     println!("profiles  leases   N us  choose  release  status  quota show  lease list");
     let worlds: BTreeMap<usize, World> = [10, 100, 1000]
-        .map(|profiles| (profiles, World::many(profiles, 2000)))
+        .map(|profiles| (profiles, World::many(profiles, 1000)))
         .into_iter()
         .collect();
     for (profiles, leases) in SIZES {
@@ -112,7 +112,7 @@ fn hold(world: &World, profiles: usize, leases: usize) -> Vec<Granted> {
                 Ok(Choice::Take {
                     profile: profile.parse().expect("a profile"),
                     provider: agent_fleet::id::ProviderKind::Scripted,
-                    cap: 2000,
+                    cap: 1000,
                 })
             };
             store.reserve(&request, &mut take).expect("a free slot")
