@@ -117,8 +117,12 @@ impl World {
         #[expect(clippy::disallowed_methods, reason = "test data")]
         std::fs::write(&path, registry).expect("the registry");
         world.must(&["profile", "provision", "--all"]);
-        world.must(&["profile", "verify", "--all"]);
-        world.must(&["quota", "refresh", "--all"]);
+        // One after another: a thousand at once would wait for one lock longer than a command may.
+        for index in 0..profiles {
+            let id = format!("account-{index:03}");
+            world.must(&["profile", "verify", &id]);
+            world.must(&["quota", "refresh", &id]);
+        }
         world
     }
 
