@@ -26,6 +26,7 @@ use crate::contract::lease::Lease;
 use crate::env::Context;
 use crate::id::{ProfileId, ProviderKind};
 use crate::store::append;
+use crate::withheld::withhold;
 
 /// Version of the line's fields.
 const SCHEMA: u32 = 1;
@@ -114,8 +115,9 @@ fn about(context: &Context, word: &str, lease: &Lease) -> AuditEvent {
     }
 }
 
-/// A text that is short enough for a line.
+/// A text that is short enough for a line, and holds nothing that was pasted in the wrong place.
 pub fn cut(text: &str) -> String {
+    let text = &*withhold(text);
     match text.char_indices().nth(LONGEST) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),

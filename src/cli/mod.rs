@@ -52,6 +52,7 @@ use crate::lease::TableStore;
 use crate::registry::validate::Diagnostic;
 use crate::render::{Format, View};
 use crate::transaction::pending;
+use crate::withheld::withhold;
 use output::Output;
 
 /// Gives each coding-agent worker exactly one of your own accounts.
@@ -284,7 +285,7 @@ impl App {
     pub(crate) fn note(&self, text: &str) {
         if !self.quiet {
             // Nobody may be listening.
-            drop(writeln!(anstream::stderr(), "{text}"));
+            drop(writeln!(anstream::stderr(), "{}", withhold(text)));
         }
     }
 }

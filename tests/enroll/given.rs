@@ -1,6 +1,6 @@
 //! A long-lived token and an API key that a person gives: tried first, kept privately, handed over out of sight.
 
-use std::io::{Read as _, Write as _};
+use std::io::Write as _;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::PathBuf;
 use std::process::Stdio;
@@ -14,8 +14,8 @@ use crate::support::ran::Ran;
 use crate::support::sandbox::Sandbox;
 
 /// The account that these may not name, or may.
-const SILENT: &str = "sk-ant-oat01-silent-synthetic";
-const SILENT_TOO: &str = "sk-ant-oat01-silent-too-synthetic";
+pub(super) const SILENT: &str = "sk-ant-oat01-silent-synthetic";
+pub(super) const SILENT_TOO: &str = "sk-ant-oat01-silent-too-synthetic";
 const NAMED: &str = "sk-ant-oat01-named-synthetic";
 const CLAUDE_KEY: &str = "sk-ant-api03-synthetic-key";
 const CODEX_KEY: &str = "sk-synthetic-key";
@@ -41,7 +41,7 @@ fn server(asked: &Asked) -> Answer {
 }
 
 /// `claude-1` and `codex-1` with logins; `token` to be given a token of account 1.
-fn world() -> Online {
+pub(super) fn world() -> Online {
     let mut world = Online::new(&["claude-1", "codex-1"]);
     world.sandbox.set(SECOND_PROOF, "20");
     world.https.respond(server);
@@ -50,14 +50,14 @@ fn world() -> Online {
     world
 }
 
-fn add(world: &Online, id: &str, provider: &str, credential: &str) {
+pub(super) fn add(world: &Online, id: &str, provider: &str, credential: &str) {
     let line =
         format!("profile add {id} --provider {provider} --pool {POOL} --credential {credential}");
     world.run(&line).success();
 }
 
 /// Runs a line with something on its standard input.
-fn give(world: &Online, line: &str, input: &str) -> Ran {
+pub(super) fn give(world: &Online, line: &str, input: &str) -> Ran {
     let mut command = world.sandbox.command(line.split(' '));
     let mut child = command
         .stdin(Stdio::piped())
@@ -72,7 +72,7 @@ fn give(world: &Online, line: &str, input: &str) -> Ran {
     Ran::ended(&child.wait_with_output().expect("the program ends"))
 }
 
-fn enroll(world: &Online, token: &str) -> Ran {
+pub(super) fn enroll(world: &Online, token: &str) -> Ran {
     give(
         world,
         "profile enroll token --setup-token --same-account-as claude-1",
@@ -80,7 +80,7 @@ fn enroll(world: &Online, token: &str) -> Ran {
     )
 }
 
-fn kept(world: &Online) -> PathBuf {
+pub(super) fn kept(world: &Online) -> PathBuf {
     world
         .sandbox
         .path("state/credentials/token.setup-token.json")
@@ -427,44 +427,6 @@ fn a_key_is_paid_for_only_where_the_profile_allows_it() {
         let chosen = world.sandbox.run(world.dry_run()).success();
         assert_ne!(chosen["profile"], id, "{chosen}");
     }
-}
-
-#[test]
-fn what_is_pasted_at_a_terminal_is_not_shown() {
-    let world = world();
-    let program = env!("CARGO_BIN_EXE_agent-fleet");
-    world.run("profile disable claude-1").success();
-    let line = format!(
-        "exec script -qec '{program} profile enroll token --setup-token --same-account-as claude-1; stty -a' /dev/null"
-    );
-    let mut terminal = world
-        .sandbox
-        .shell(&line)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .expect("a shell");
-    let mut typing = terminal.stdin.take().expect("a pipe");
-    let mut output = terminal.stdout.take().expect("a pipe");
-    let mut said = String::new();
-    let mut bytes = [0; 4096];
-    while !said.contains("(nothing is shown)") {
-        let count = output.read(&mut bytes).expect("a terminal's output");
-        assert!(count > 0, "it ended without a question: {said}");
-        said.push_str(&String::from_utf8_lossy(&bytes[..count]));
-    }
-    typing
-        .write_all(format!("{SILENT}\n").as_bytes())
-        .expect("it waits");
-    output.read_to_string(&mut said).expect("text");
-    terminal.wait().expect("it ends");
-    assert!(said.contains("it is in force"), "{said}");
-    assert!(!said.contains(SILENT), "{said}");
-    let settings: Vec<&str> = said.split_whitespace().collect();
-    assert!(
-        settings.contains(&"echo"),
-        "what is typed is shown again: {said}"
-    );
 }
 
 #[test]
