@@ -4,7 +4,7 @@
 //! such are kept, so that the newest 16 MiB at least can be read.
 //!
 //! # Guarantees
-//! - No secret and no e-mail address: ids, tasks, reason words, times, and what a person gave as the reason of a drain.
+//! - No secret and no e-mail address: ids, tasks, reason words, times, and what a person gave as the reason of a drain or a rest.
 //! - A line that cannot be written, as on a full disk, changes nothing about what the command does.
 //!
 //! # Limits
@@ -24,6 +24,7 @@ use camino::Utf8PathBuf;
 use crate::contract::audit::AuditEvent;
 use crate::contract::lease::Lease;
 use crate::env::Context;
+use crate::id::{ProfileId, ProviderKind};
 use crate::store::append;
 use crate::withheld::withhold;
 
@@ -86,6 +87,19 @@ pub fn of_lease_because(context: &Context, word: &str, lease: &Lease, reason: &s
         &AuditEvent {
             reason: Some(reason.to_owned()),
             ..about(context, word, lease)
+        },
+    );
+}
+
+/// Writes down what a person gave as the reason of what they did to a profile.
+pub fn said(context: &Context, provider: ProviderKind, profile: &ProfileId, reason: &str) {
+    write(
+        context,
+        &AuditEvent {
+            provider: Some(provider.to_string()),
+            profile: Some(profile.to_string()),
+            reason: Some(cut(reason)),
+            ..event(context, "reason_given")
         },
     );
 }

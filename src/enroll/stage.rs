@@ -99,7 +99,7 @@ pub fn left_behind(context: &Context) -> Vec<(Utf8PathBuf, u64)> {
         .filter_map(|entry| Utf8PathBuf::from_path_buf(entry.path()).ok())
         .filter(|path| is_left_behind(path, &context.clock))
         .map(|path| {
-            let age = now - modified(&path).unwrap_or(now);
+            let age = now.saturating_sub(modified(&path).unwrap_or(now));
             (path, u64::try_from(age).unwrap_or(0))
         })
         .collect();
@@ -164,7 +164,7 @@ fn is_free(marker: &Utf8Path, profile: &str) -> bool {
 }
 
 fn is_old(root: &Utf8Path, clock: &Clock) -> bool {
-    modified(root).is_some_and(|at| clock.now().as_second() - at > HOUR)
+    modified(root).is_some_and(|at| clock.now().as_second().saturating_sub(at) > HOUR)
 }
 
 /// Whether there is nothing in it but what the making of a marker may have left.

@@ -77,9 +77,11 @@ pub(crate) fn digest(fields: &[Option<&str>]) -> String {
     hex(&hash.finalize())
 }
 
-/// Adds a window, or tightens the one that is known already by this name.
+/// Adds a window, or tightens the one that is known already by this name and for the same models: one that gates
+/// every model may not be taken into one that gates few.
 pub(crate) fn add(windows: &mut Vec<Window>, window: Window) {
-    match windows.iter_mut().find(|known| known.id == window.id) {
+    let same = |known: &&mut Window| known.id == window.id && known.scope == window.scope;
+    match windows.iter_mut().find(same) {
         Some(known) => {
             known.remaining_percent = known.remaining_percent.min(window.remaining_percent);
             known.resets_at = known.resets_at.max(window.resets_at);
@@ -101,8 +103,22 @@ pub(crate) fn nothing_left(id: impl Into<String>, kind: Kind, scope: Option<Stri
 
 #[cfg(test)]
 mod tests {
-    use super::{digest, instant, number, remaining_of_used};
+    use super::{add, digest, instant, nothing_left, number, remaining_of_used};
+    use crate::quota::window::Kind;
     use serde_json::json;
+
+    #[test]
+    fn a_window_of_every_model_is_not_taken_into_one_of_few() {
+        let mut windows = Vec::new();
+        add(
+            &mut windows,
+            nothing_left("x", Kind::Other, Some("opus".to_owned())),
+        );
+        add(&mut windows, nothing_left("x", Kind::Other, None));
+        add(&mut windows, nothing_left("x", Kind::Other, None));
+        let scopes: Vec<_> = windows.iter().map(|it| it.scope.as_deref()).collect();
+        assert_eq!(scopes, [Some("opus"), None]);
+    }
 
     #[test]
     fn what_is_no_plain_number_is_no_number() {

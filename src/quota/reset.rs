@@ -83,7 +83,7 @@ enum Zone {
 impl Zone {
     fn named(name: &str) -> Self {
         let name = name.trim();
-        let fixed = |hours: i8| Offset::from_hours(hours).map(TimeZone::fixed);
+        let fixed = |hours: i8| Offset::from_hours(hours).ok().map(TimeZone::fixed);
         if matches!(name, "utc" | "gmt" | "z" | "etc/utc" | "etc/gmt") {
             return Self::Known(TimeZone::UTC);
         }
@@ -92,13 +92,14 @@ impl Zone {
             rest.starts_with(['+', '-']).then(|| rest.parse().ok())?
         };
         if let Some(west) = hours("etc/gmt") {
-            return fixed(-west).map_or(Self::Unknown, Self::Known);
+            let east = west.checked_neg().and_then(fixed);
+            return east.map_or(Self::Unknown, Self::Known);
         }
         if let Some(east) = hours("utc") {
             return fixed(east).map_or(Self::Unknown, Self::Known);
         }
         if let Some(hours) = hours("gmt") {
-            return Self::EitherWay(hours);
+            return fixed(hours).map_or(Self::Unknown, |_| Self::EitherWay(hours));
         }
         TimeZone::get(name).map_or(Self::Unknown, Self::Known)
     }

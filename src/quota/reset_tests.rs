@@ -28,6 +28,18 @@ fn guessed(at: &str) -> (String, bool) {
 }
 
 #[test]
+fn a_zone_that_cannot_be_is_no_panic() {
+    for zone in ["Etc/GMT-128", "UTC-128", "GMT-128", "Etc/GMT+99"] {
+        let (at, guessed) = read(&format!("resets 3pm ({zone})")).unwrap();
+        assert_eq!(
+            (at.as_str(), guessed),
+            ("2026-12-01T12:28:38Z", true),
+            "{zone}"
+        );
+    }
+}
+
+#[test]
 fn sentences_that_name_a_zone_name_an_instant() {
     for (text, expected) in [
         (

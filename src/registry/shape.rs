@@ -61,7 +61,7 @@ impl Shape {
             {
                 Ok(value.clone())
             }
-            (Self::Number(..), Value::Whole(whole)) if whole.abs() < 1_000_000 => {
+            (Self::Number(..), Value::Whole(whole)) if whole.unsigned_abs() < 1_000_000 => {
                 let number = f64::from(i32::try_from(*whole).unwrap_or(i32::MAX));
                 self.accept(&Value::Number(number), place)
             }
@@ -212,6 +212,11 @@ mod tests {
         assert_eq!(
             reserve.accept(&Value::Whole(15), place(None)),
             Ok(Value::Number(15.0))
+        );
+        assert!(
+            reserve
+                .accept(&Value::Whole(i64::MIN), place(None))
+                .is_err()
         );
         for bad in [
             Value::Whole(100),

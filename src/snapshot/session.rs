@@ -240,7 +240,7 @@ fn advance(previous: Option<Record>, provider: ProviderKind, event: &Event) -> O
             pool: event.pool.clone()?,
             workspace: event.workspace.clone()?,
             session_id: event.session.clone()?,
-            session_event_seq: sequence + 1,
+            session_event_seq: sequence.saturating_add(1),
             updated_at: event.at,
         },
         generation: event.generation,
@@ -347,6 +347,22 @@ mod tests {
         assert_eq!((sessions.len(), damaged.len()), (1, 1));
         assert!(remove(&state, &task).unwrap());
         assert!(!remove(&state, &task).unwrap());
+    }
+
+    #[test]
+    fn a_count_that_cannot_grow_stops_no_mapping() {
+        let (_keep, state) = world();
+        let task: Task = "a".parse().unwrap();
+        assert!(moved(&state, &event("a", SessionStart, 1, 1)));
+        let file = path(&state, &task.key().hex());
+        let text = std::fs::read_to_string(&file).unwrap();
+        let most = format!("\"session_event_seq\":{}", u64::MAX);
+        let full = text.replace("\"session_event_seq\":1", &most);
+        assert_ne!(full, text);
+        replace(&file, full.as_bytes(), Durability::Volatile).unwrap();
+        assert!(moved(&state, &event("a", SessionStart, 2, 2)));
+        let session = load(&state, &task).unwrap().unwrap().session;
+        assert_eq!(session.session_event_seq, u64::MAX);
     }
 
     #[test]

@@ -158,7 +158,7 @@ pub fn litter(directory: &Path, clock: &crate::clock::Clock) -> Vec<(std::path::
         })
         .filter_map(|entry| {
             let metadata = entry.metadata().ok().filter(fs::Metadata::is_file)?;
-            let age = u64::try_from(now - metadata.mtime()).unwrap_or(0);
+            let age = u64::try_from(now.saturating_sub(metadata.mtime())).unwrap_or(0);
             (age > HOUR).then(|| (entry.path(), age))
         })
         .collect();

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use camino::{Utf8Path, Utf8PathBuf};
+use camino::{Utf8Component, Utf8Path, Utf8PathBuf};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
@@ -15,7 +15,22 @@ use crate::store::seal;
 
 /// SHA-256 of a file's bytes, 64 hex digits.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String")]
 pub struct Digest(String);
+
+/// It becomes part of a file's name, so nothing else may pass for one.
+impl TryFrom<String> for Digest {
+    type Error = &'static str;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        let hex = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+        if text.len() == 64 && text.bytes().all(hex) {
+            Ok(Self(text))
+        } else {
+            Err("a digest has 64 hex digits")
+        }
+    }
+}
 
 impl Digest {
     /// The digest of these bytes.
@@ -72,6 +87,17 @@ pub struct Entry {
 }
 
 impl Entry {
+    /// Whether it names one file, wherever the program was started.
+    fn is_placed(&self) -> bool {
+        let plain = |part: Utf8Component<'_>| {
+            matches!(part, Utf8Component::RootDir | Utf8Component::Normal(_))
+        };
+        self.target.is_absolute()
+            && self.target.components().all(plain)
+            && self.target.file_name().is_some()
+            && !self.id.contains('/')
+    }
+
     /// The directory of the credential file.
     pub fn home(&self) -> &Utf8Path {
         self.target.parent().unwrap_or_else(|| Utf8Path::new("/"))
@@ -136,10 +162,49 @@ impl Entry {
         match serde_json::from_str::<Written<serde_json::Value>>(text) {
             Ok(written) if written.version > VERSION => Parsed::Newer,
             Ok(written) => match Self::deserialize(written.entry) {
-                Ok(entry) if written.version == VERSION => Parsed::Whole(entry),
+                Ok(entry) if written.version == VERSION && entry.is_placed() => {
+                    Parsed::Whole(entry)
+                }
                 Ok(_) | Err(_) => Parsed::Broken,
             },
             Err(_) => Parsed::Broken,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Entry, Parsed};
+    use crate::store::seal;
+    use serde_json::{Value, json};
+
+    fn parsed(change: (&str, Value)) -> Parsed {
+        let mut entry = json!({
+            "version": 1, "id": "claude-claude-1-1796000000-42", "profile": "claude-1", "provider": "claude",
+            "target": "/homes/claude-1/.credentials.json", "old": "a".repeat(64), "new": "b".repeat(64),
+            "at": "2026-11-30T00:00:00Z",
+        });
+        entry[change.0] = change.1;
+        Entry::parse((seal::line(&entry.to_string()) + "\n").as_bytes())
+    }
+
+    #[test]
+    fn an_entry_that_could_lead_to_another_file_is_none() {
+        let is_whole = |parsed| matches!(parsed, Parsed::Whole(_));
+        assert!(is_whole(parsed(("old", Value::Null))));
+        for (field, bad) in [
+            ("old", json!("a/b")),
+            ("new", json!(format!("../{}", "b".repeat(61)))),
+            ("new", json!("B".repeat(64))),
+            ("target", json!("auth.json")),
+            ("target", json!("/")),
+            (
+                "target",
+                json!("/homes/claude-1/../claude-2/.credentials.json"),
+            ),
+            ("id", json!("claude-claude-1/x-1-42")),
+        ] {
+            assert!(!is_whole(parsed((field, bad.clone()))), "{field}: {bad}");
         }
     }
 }

@@ -9,7 +9,6 @@
 use std::time::Duration;
 
 use camino::Utf8Path;
-use jiff::Timestamp;
 use serde_json::{Map, Value};
 
 use super::hook::{Sources, holder};
@@ -17,6 +16,7 @@ use super::identity::Worker;
 use crate::env::{self, Context};
 use crate::error::Result;
 use crate::id::ProviderKind;
+use crate::provider::answer::{instant, remaining_of_used};
 use crate::provider::home::aside::Aside;
 use crate::quota::window::{Kind as WindowKind, Window};
 use crate::snapshot::evidence::{self, Event, Kind, word};
@@ -63,34 +63,27 @@ fn line(worker: &Worker, windows: &[Window]) -> String {
 }
 
 /// The windows in Claude's status line input: `rate_limits.{five_hour,seven_day}.{used_percentage,
-/// resets_at}`. Anything of another shape is left out.
-pub(super) fn windows(status: &Map<String, Value>) -> Vec<Window> {
+/// resets_at}`. Anything of another shape is left out; over 100 % used leaves nothing.
+pub(crate) fn windows(status: &Map<String, Value>) -> Vec<Window> {
     let Some(limits) = status.get("rate_limits").and_then(Value::as_object) else {
         return Vec::new();
     };
     let found = limits.iter().filter_map(|(id, value)| {
-        let used = value.get("used_percentage")?.as_f64()?;
+        let remaining_percent = remaining_of_used(value.get("used_percentage")?)?;
         let kind = match id.as_str() {
             "five_hour" => WindowKind::Session,
             "seven_day" => WindowKind::Weekly,
             _ => return None,
         };
-        (0.0..=100.0).contains(&used).then(|| Window {
+        Some(Window {
             id: id.clone(),
             kind,
             scope: None,
-            remaining_percent: 100.0 - used,
+            remaining_percent,
             resets_at: value.get("resets_at").and_then(instant),
         })
     });
     found.collect()
-}
-
-fn instant(value: &Value) -> Option<Timestamp> {
-    match value.as_str() {
-        Some(text) => text.parse().ok(),
-        None => Timestamp::from_second(value.as_i64()?).ok(),
-    }
 }
 
 /// Records the windows as evidence, unless they are the ones recorded less than a minute ago.
@@ -207,12 +200,14 @@ mod tests {
 
     #[test]
     fn numbers_that_cannot_be_are_left_out() {
-        for bad in [json!(101), json!(-1), json!("12"), json!(null), json!({})] {
+        for bad in [json!(-1), json!("12"), json!(null), json!({})] {
             assert_eq!(parsed(&json!({"five_hour": {"used_percentage": bad}})), []);
         }
         for shape in [json!(null), json!([1]), json!({"five_hour": 3})] {
             assert_eq!(parsed(&shape), []);
         }
+        let over = json!({"five_hour": {"used_percentage": 100.5}});
+        assert_eq!(parsed(&over), [("five_hour".to_owned(), 0.0, None)]);
         let odd = json!({"five_hour": {"used_percentage": 1, "resets_at": 1e300}});
         assert_eq!(parsed(&odd), [("five_hour".to_owned(), 99.0, None)]);
     }

@@ -112,7 +112,7 @@ fn typed(line: &str) {
 
 #[test]
 fn a_token_that_may_not_name_its_account_needs_someone_who_vouches_and_is_told_as_asserted() {
-    let world = world();
+    let mut world = world();
     let alone = give(&world, "profile enroll token --setup-token", SILENT);
     let refused = alone.refused("identity_unproven");
     assert_eq!(refused["details"]["reason"], "forbidden");
@@ -123,10 +123,7 @@ fn a_token_that_may_not_name_its_account_needs_someone_who_vouches_and_is_told_a
     assert!(!kept(&world).exists());
     // Both would be given work on one account.
     let both = enroll(&world, SILENT).refused("duplicate_provider_identity");
-    assert_eq!(
-        both["hint"], "agent-fleet profile enroll token --setup-token",
-        "{both}"
-    );
+    assert_eq!(both["hint"], "agent-fleet profile disable claude-1");
     world.run("profile disable claude-1").success();
     let ran = enroll(&world, SILENT);
     let path = kept(&world);
@@ -151,6 +148,7 @@ fn a_token_that_may_not_name_its_account_needs_someone_who_vouches_and_is_told_a
         mode(&path.parent().expect("a folder").into()) & 0o777,
         0o700
     );
+    world.https.take_paths();
     for (line, field) in [
         ("profile identity show token", "identity_source"),
         ("profile verify token", "identity_source"),
@@ -161,6 +159,12 @@ fn a_token_that_may_not_name_its_account_needs_someone_who_vouches_and_is_told_a
             "{line} says nothing of {field}: {said}"
         );
     }
+    // It is asked for what it may not say once a day at most, each try counts against the account.
+    assert_eq!(world.https.take_paths(), [""; 0]);
+    world.later(25 * 3600);
+    world.run("profile verify token").success();
+    world.run("profile verify token").success();
+    assert_eq!(world.https.take_paths(), [PROFILE]);
     let status = world.run("profile status token").success();
     assert!(status.to_string().contains("asserted"), "{status}");
 }
@@ -194,9 +198,9 @@ fn a_token_is_handed_to_its_worker_alone_once_the_registry_says_so() {
         "a token that may not tell is left alone"
     );
     // The login of the same account may not work beside it.
-    world
-        .run("profile enable claude-1")
-        .refused("duplicate_provider_identity");
+    let beside = world.run("profile enable claude-1");
+    let refused = beside.refused("duplicate_provider_identity");
+    assert_eq!(refused["hint"], "agent-fleet profile disable token");
 }
 
 #[test]

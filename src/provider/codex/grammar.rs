@@ -130,7 +130,7 @@ impl Parser<'_> {
 
     fn push(&mut self, passed: Passed, values: Vec<OsString>) -> Result<(), ArgumentRefused> {
         let needs_value = matches!(passed.arity, Arity::Value | Arity::List);
-        if needs_value && values.iter().all(|value| value.is_empty()) {
+        if needs_value && (values.is_empty() || values.iter().any(|value| value.is_empty())) {
             return Err(self.table.valueless(&passed));
         }
         for value in &values {

@@ -69,6 +69,13 @@ fn line(words: &[&str], facts: &LaunchFacts) -> Vec<OsString> {
     command_line(&accept(words), facts, &[]).unwrap()
 }
 
+#[test]
+fn a_list_with_an_empty_value_is_refused() {
+    for words in [&["exec", "-i", "a.png", ""], &["exec", "-i", "", "a.png"]] {
+        assert!(refused(words).contains("it needs a value"), "{words:?}");
+    }
+}
+
 /// Every way to write an option, with a value where it has one.
 pub(super) fn spellings(rule: &Rule, value: &str) -> Vec<Vec<String>> {
     let mut forms = Vec::new();

@@ -2,15 +2,16 @@
 //!
 //! What an edit does not concern stays byte for byte. A comment inside a list survives the removal of the
 //! item above or beside it. With a table goes the comment that touches its header; one that a blank line
-//! sets apart stays, as does everything outside the table.
+//! sets apart stays, as does everything outside the table. A text whose lines end in two ways gets one way.
 
 use toml_edit::{Array, DocumentMut, InlineTable, Item, RawString, Table, TableLike};
 
+use super::frame::Frame;
 use crate::registry::value::Value;
 
 /// A text under edit.
 #[derive(Clone, Debug)]
-pub struct Document(DocumentMut);
+pub struct Document(DocumentMut, Frame);
 
 /// Why an edit could not be made: the text has a form that only a person should change.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,13 +21,13 @@ impl Document {
     /// Reads a text that was judged valid.
     pub fn parse(text: &str) -> Result<Self, Stuck> {
         text.parse()
-            .map(Self)
+            .map(|tree| Self(tree, Frame::of(text)))
             .map_err(|error: toml_edit::TomlError| Stuck(error.message().to_owned()))
     }
 
     /// The whole text.
     pub fn text(&self) -> String {
-        self.0.to_string()
+        self.1.around(&self.0.to_string())
     }
 
     /// Sets a key, creating the tables on the way. A list keeps the items that stay.
@@ -330,6 +331,22 @@ provider = "codex"
     #[test]
     fn an_untouched_text_is_the_same_bytes() {
         assert_eq!(text(|_| ()), TEXT);
+    }
+
+    #[test]
+    fn line_ends_stay_what_they_are() {
+        for text in [
+            "version = 1\r\n[settings]\r\n# note\r\nlease_ttl_seconds = 10\r\n",
+            "\u{feff}version = 1\n",
+            "version = 1\n[settings] # end",
+            "\u{feff}version = 1\r\n# note",
+            "version = 1",
+        ] {
+            let mut document = Document::parse(text).unwrap();
+            assert_eq!(document.text(), text);
+            document.set(&[], "version", &Value::Whole(2)).unwrap();
+            assert_eq!(document.text(), text.replace("version = 1", "version = 2"));
+        }
     }
 
     #[test]

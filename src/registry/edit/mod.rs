@@ -6,6 +6,7 @@
 //! lock of ours) changed in between. A registry that is a link stays one: its target is replaced.
 
 mod document;
+mod frame;
 
 pub use document::{Document, Stuck};
 

@@ -183,7 +183,7 @@ pub(super) fn litter(context: &Context) -> Vec<(Utf8PathBuf, u64)> {
                 .is_some_and(|name| name.starts_with(THROW_AWAY))
         });
     found.extend(homes.filter_map(|path| {
-        let age = now - fs::symlink_metadata(&path).ok()?.mtime();
+        let age = now.saturating_sub(fs::symlink_metadata(&path).ok()?.mtime());
         let age = u64::try_from(age).ok()?;
         (age > 3600).then_some((path, age))
     }));
@@ -310,7 +310,7 @@ fn found(context: &Context, settings: &ProviderSettings) -> Result<BinaryFacts> 
         ProviderKind::Codex => trust::stored(context, &program::path(context)),
         ProviderKind::Claude | ProviderKind::Scripted => None,
     };
-    let age = context.clock.now().as_second() - file.mtime();
+    let age = context.clock.now().as_second().saturating_sub(file.mtime());
     Ok(BinaryFacts {
         version: version(&path),
         age: u64::try_from(age).ok(),

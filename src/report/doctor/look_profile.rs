@@ -139,7 +139,11 @@ fn credential_facts(context: &Context, profile: &Profile) -> CredentialFacts {
             CredentialFile::Unreadable("it is no file".to_owned())
         }
         (Ok(found), Ok(None)) => {
-            let age = context.clock.now().as_second() - found.mtime();
+            let age = context
+                .clock
+                .now()
+                .as_second()
+                .saturating_sub(found.mtime());
             CredentialFile::File {
                 mode: found.permissions().mode() & 0o777,
                 ours: found.uid() == rustix::process::geteuid().as_raw(),
