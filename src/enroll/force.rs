@@ -1,9 +1,12 @@
 //! Putting a proved login in force: what may be in the way, the locks, the promotion, and what is written down.
 
+use std::time::Duration;
+
 use camino::{Utf8Path, Utf8PathBuf};
 use rustix::fs::{Access, access};
 
 use super::given::KEY;
+use super::refusal::Unfit;
 use super::verify::{self, Named, Others, Pin};
 use super::{New, Work};
 use crate::clock::ROUTINE;
@@ -31,6 +34,8 @@ use crate::transaction::promote::Promoted;
 use crate::transaction::{begin, pending};
 
 const PURPOSE: &str = "profile enroll";
+/// How long another command may keep a login that was made from its place.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Refuses what would be refused at the end anyway, before the person has to log in.
 pub(super) fn may_begin(work: &Work<'_>, tell: &dyn Fn(&str)) -> Result<()> {
@@ -181,6 +186,31 @@ fn twins(work: &Work<'_>, registry: &Registry, digest: &str) -> Vec<String> {
         .collect()
 }
 
+/// Takes the provider for maintenance, and waits for whoever has it: a login that a person has just made is worth that.
+fn take_turn(work: &Work<'_>, tell: &dyn Fn(&str)) -> Result<(Guard, Guard)> {
+    let Work {
+        context, profile, ..
+    } = work;
+    let locks = Locks::new(&context.roots.state, context.clock);
+    let deadline = context.clock.deadline(PATIENCE);
+    let mut told = false;
+    loop {
+        let taken = locks.maintenance(profile.provider, PURPOSE);
+        let is_busy = taken
+            .as_ref()
+            .is_err_and(|error| error.code == code::MAINTENANCE_BUSY);
+        if is_busy && work.interrupts.came() {
+            return Err(Unfit::interrupted(profile).into());
+        }
+        if !is_busy || !deadline.pause(super::POLL) {
+            return taken;
+        }
+        if !std::mem::replace(&mut told, true) {
+            tell("another command changes the profiles of this provider: waiting for it");
+        }
+    }
+}
+
 /// What must still hold once the locks are taken. What else of the profile was changed meanwhile, such as whether it is
 /// enabled, is no reason to throw a login away.
 fn still(work: &Work<'_>, fingerprint: &Fingerprint, digest: &str) -> Result<Pin> {
@@ -215,12 +245,12 @@ pub(super) fn put(
     staged: Option<&Utf8Path>,
     new: New<'_>,
     named: &Named,
+    tell: &dyn Fn(&str),
 ) -> Result<Option<Utf8PathBuf>> {
     let Work {
         context, profile, ..
     } = work;
-    let locks = Locks::new(&context.roots.state, context.clock);
-    let (_turnstile, guard) = locks.maintenance(profile.provider, PURPOSE)?;
+    let (_turnstile, guard) = take_turn(work, tell)?;
     pending::settle(context, profile.provider, &guard)?;
     idle(work)?;
     let pin = still(work, &named.fingerprint, new.digest)?;
@@ -291,12 +321,12 @@ pub(super) fn take_as_it_is(
     digest: &str,
     named: &Named,
     again: &str,
+    tell: &dyn Fn(&str),
 ) -> Result<()> {
     let Work {
         context, profile, ..
     } = work;
-    let locks = Locks::new(&context.roots.state, context.clock);
-    let (_turnstile, guard) = locks.maintenance(profile.provider, PURPOSE)?;
+    let (_turnstile, guard) = take_turn(work, tell)?;
     pending::settle(context, profile.provider, &guard)?;
     let pin = still(work, &named.fingerprint, digest)?;
     let now = verify::in_force(context, profile)?;

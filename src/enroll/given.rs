@@ -205,7 +205,7 @@ impl Work<'_> {
             | Seen::Unchanged => false,
         };
         if same(credential::of(context, profile, None)) {
-            force::take_as_it_is(self, digest, &named, &super::again(profile))?;
+            force::take_as_it_is(self, digest, &named, &super::again(profile), tell)?;
             tell("this very one is in force already: it stays as it is");
             return Ok(self.done(EnrollmentOutcome::Unchanged, named, None));
         }
@@ -217,7 +217,7 @@ impl Work<'_> {
             digest,
             text: &text,
         };
-        let kept = force::put(self, None, new, &named)?;
+        let kept = force::put(self, None, new, &named, tell)?;
         // The one before is named by nothing any more.
         kept::discard(&before);
         tell(&format!(

@@ -274,7 +274,7 @@ impl Work<'_> {
         let _: Pin = force::check(self, &named.fingerprint, &look.login.digest)?;
         if let Some((inside, whose)) = self.good_one(&look, &named) {
             let digest = &inside.login.digest;
-            force::take_as_it_is(self, digest, &whose, &again(profile))?;
+            force::take_as_it_is(self, digest, &whose, &again(profile), tell)?;
             tell("the login in force is good and of this account: it stays as it is");
             return Ok(self.done(EnrollmentOutcome::Unchanged, named, None));
         }
@@ -283,7 +283,7 @@ impl Work<'_> {
             digest: &look.login.digest,
             text: &look.text,
         };
-        let kept = force::put(self, Some(&home), new, &named)?;
+        let kept = force::put(self, Some(&home), new, &named, tell)?;
         tell("the new login is in force");
         Ok(self.done(EnrollmentOutcome::Promoted, named, kept))
     }
@@ -307,7 +307,7 @@ impl Work<'_> {
         let _: Pin = force::check(self, &named.fingerprint, digest)?;
         let named = self.prove_again(&named, tell, &|| self.ask(home, &look))?;
         let anew = format!("{} --adopt", again(profile));
-        force::take_as_it_is(self, digest, &named, &anew)?;
+        force::take_as_it_is(self, digest, &named, &anew, tell)?;
         Ok(self.done(EnrollmentOutcome::Adopted, named, None))
     }
 

@@ -1,13 +1,16 @@
 //! Enrollments that are ended on the way: by the person, and by a kill that leaves no time to tidy up.
 
-use std::io::Write as _;
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Stdio};
 
+use agent_fleet::clock::Clock;
+use agent_fleet::id::ProviderKind;
+use agent_fleet::store::lock::Locks;
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use serde_json::json;
 
-use super::{enroll, kept, left, world};
+use super::{credential, enroll, kept, left, world};
 use crate::support::change::names;
 use crate::support::ran::Ran;
 use crate::support::sandbox::Sandbox;
@@ -123,5 +126,42 @@ fn what_is_changed_meanwhile_costs_a_login_only_if_it_is_not_meant_for_this_any_
             Some(code) => drop(ran.refused(code)),
         }
         assert_eq!(left(&world), [""; 0], "{changed}");
+    }
+}
+
+#[test]
+fn a_login_that_was_made_waits_for_another_command_and_is_not_thrown_away() {
+    let world = world(&["one"]);
+    let state = world.sandbox.path("state");
+    let state = camino::Utf8Path::from_path(&state).expect("UTF-8");
+    let locks = Locks::new(state, Clock::real());
+    for is_interrupted in [true, false] {
+        let mut child = waiting(&world, "one");
+        let other = locks
+            .maintenance(ProviderKind::Scripted, "profile policy")
+            .expect("nobody has it");
+        let mut answer = child.stdin.take().expect("a pipe");
+        answer.write_all(b"alpha\n").expect("it waits");
+        drop(answer);
+        let mut told = BufReader::new(child.stderr.take().expect("a pipe")).lines();
+        assert!(
+            told.any(|line| line.expect("text").ends_with("waiting for it")),
+            "it did not wait"
+        );
+        if is_interrupted {
+            kill_process(pid(&child), Signal::TERM).expect("it lives");
+        } else {
+            drop(other);
+        }
+        told.for_each(drop);
+        let ran = Ran::ended(&child.wait_with_output().expect("the program ends"));
+        if is_interrupted {
+            let refused = ran.refused("login_failed");
+            assert_eq!(refused["details"]["reason"], "interrupted");
+            assert!(!credential(&world, "one").exists());
+        } else {
+            assert_eq!(ran.success()["outcome"], "promoted");
+        }
+        assert_eq!(left(&world), [""; 0]);
     }
 }

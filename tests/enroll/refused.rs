@@ -175,14 +175,6 @@ fn what_begins_during_a_login_refuses_it_at_its_end() {
         drop(stdin);
         Ran::ended(&child.wait_with_output().expect("the program ends"))
     };
-    let path = world.sandbox.path("state/locks/provider-scripted.lock");
-    let lock = std::fs::File::open(path).expect("a lock");
-    let maintain = || {
-        rustix::fs::flock(&lock, rustix::fs::FlockOperation::LockExclusive).expect("a free lock");
-    };
-    drop(answered(&maintain).refused("maintenance_busy"));
-    drop(lock);
-    assert_eq!((kept(&world, "one"), homes(&world)), before);
     let worker = std::cell::RefCell::new(None);
     let work = || drop(worker.replace(Some(world.start("task", "hold end"))));
     drop(answered(&work).refused("lease_active"));
