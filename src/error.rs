@@ -2,7 +2,8 @@
 //!
 //! Every refusal has a stable snake-case code, a class, one sentence that names the thing, and where we
 //! know a way out the next command to type. Domain modules have small enums of their own that implement
-//! [`Refusal`]; `?` turns them into [`Error`]. Messages and hints never hold tokens, e-mails or keys.
+//! [`Refusal`]; `?` turns them into [`Error`]. Messages, hints and details never hold tokens, e-mails or keys: what a
+//! person typed in the wrong place is withheld when the error is made ([`crate::withheld`]).
 
 use std::io;
 use std::path::Path;
@@ -11,6 +12,7 @@ use jiff::Timestamp;
 use serde_json::{Map, Value};
 
 use crate::sys::shell;
+use crate::withheld::{withhold, withhold_in};
 
 /// What kind of trouble a code is; decides the exit status under `--exit-codes class`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -169,11 +171,16 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 impl<E: Refusal> From<E> for Error {
     fn from(refusal: E) -> Self {
         Self {
-            code: refusal.code(),
-            message: refusal.to_string(),
-            hint: refusal.hint(),
-            details: Box::new(refusal.details()),
+            hint: refusal.hint().map(|hint| withhold(&hint).into_owned()),
+            details: Box::new(
+                refusal
+                    .details()
+                    .into_iter()
+                    .map(|(key, value)| (key, withhold_in(value)))
+                    .collect(),
+            ),
             retry_at: refusal.retry_at(),
+            ..Self::new(refusal.code(), refusal.to_string())
         }
     }
 }
@@ -183,7 +190,7 @@ impl Error {
     pub fn new(code: Code, message: impl Into<String>) -> Self {
         Self {
             code,
-            message: message.into(),
+            message: withhold(&message.into()).into_owned(),
             hint: None,
             details: Box::default(),
             retry_at: None,
@@ -193,14 +200,15 @@ impl Error {
     /// Adds the command to type next.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
-        self.hint = Some(hint.into());
+        self.hint = Some(withhold(&hint.into()).into_owned());
         self
     }
 
     /// Adds one fact for programs.
     #[must_use]
     pub fn detail(mut self, key: &str, value: impl Into<Value>) -> Self {
-        self.details.insert(key.to_owned(), value.into());
+        self.details
+            .insert(key.to_owned(), withhold_in(value.into()));
         self
     }
 
@@ -269,6 +277,18 @@ mod tests {
                 .iter()
                 .all(|name| name.bytes().all(|b| b.is_ascii_lowercase() || b == b'_'))
         );
+    }
+
+    #[test]
+    fn what_was_pasted_in_the_wrong_place_is_not_repeated() {
+        let token = "sk-ant-oat01-pasted";
+        let error = Error::new(code::NOT_FOUND, format!("no profile `{token}`"))
+            .hint(format!("agent-fleet profile add {token}"))
+            .detail("profiles", vec![token, "me@example.invalid"]);
+        let parsed: Error = crate::id::InvalidName::Id(token.to_owned(), "profile").into();
+        let text = format!("{error:?}{parsed:?}");
+        assert!(!text.contains("pasted") && !text.contains("me@"), "{text}");
+        assert_eq!(error.message, "no profile `[withheld]`");
     }
 
     #[test]

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use crate::error::{Code, Refusal, code};
+use crate::withheld::{holds_secret, withhold};
 
 /// Longest profile or pool id, in bytes.
 pub const ID_LENGTH: usize = 128;
@@ -25,6 +26,11 @@ pub enum InvalidName {
     /// Looks like an e-mail address; ids end up in logs and paths.
     #[error("a {0} id must not be an e-mail address")]
     Email(&'static str),
+    /// Looks like a provider's token or key, pasted in the wrong place.
+    #[error(
+        "a {0} name must not hold a token or a key; take it back at the provider, since it is in the shell's history now"
+    )]
+    Secret(&'static str),
     /// Blank, too long, or with control characters.
     #[error("a task name has 1 to 512 characters, is not blank and has no control characters")]
     Task,
@@ -43,13 +49,19 @@ fn check_id(text: &str, kind: &'static str) -> Result<(), InvalidName> {
     if text.contains('@') {
         return Err(InvalidName::Email(kind));
     }
+    if holds_secret(text) {
+        return Err(InvalidName::Secret(kind));
+    }
     let mut bytes = text.bytes();
     let first = bytes.next().is_some_and(|b| b.is_ascii_alphanumeric());
     let rest = bytes.all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-'));
     if first && rest && text.len() <= ID_LENGTH {
         Ok(())
     } else {
-        Err(InvalidName::Id(text.chars().take(160).collect(), kind))
+        Err(InvalidName::Id(
+            withhold(text).chars().take(160).collect(),
+            kind,
+        ))
     }
 }
 
@@ -145,6 +157,9 @@ impl FromStr for Task {
             || text.chars().any(char::is_control)
         {
             return Err(InvalidName::Task);
+        }
+        if holds_secret(text) {
+            return Err(InvalidName::Secret("task"));
         }
         Ok(Self(text.to_owned()))
     }
@@ -246,7 +261,7 @@ impl FromStr for ProviderKind {
         Self::ALL
             .into_iter()
             .find(|kind| kind.name() == text)
-            .ok_or_else(|| InvalidName::Provider(text.chars().take(80).collect()))
+            .ok_or_else(|| InvalidName::Provider(withhold(text).chars().take(80).collect()))
     }
 }
 

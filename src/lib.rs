@@ -35,6 +35,7 @@
 //! | [`store`] | durability: locks, whole-file replacement, appends |
 //! | [`sys`] | what the operating system does for us; the only `unsafe` code |
 //! | [`transaction`] | changes of a login that are whole or taken back, whatever ends the program |
+//! | [`withheld`] | what was pasted in the wrong place, and is never repeated |
 //! | [`worker`] | starting a provider's CLI on a lease, and continuing its session |
 //!
 //! # Files
@@ -95,4 +96,5 @@ pub mod snapshot;
 pub mod store;
 pub mod sys;
 pub mod transaction;
+pub mod withheld;
 pub mod worker;

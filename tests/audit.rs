@@ -84,6 +84,10 @@ fn what_changes_for_a_profile_and_what_a_person_changed_is_told() {
     run(&["profile", "drain", "one", "--reason", "new disk"]).success();
     run(&["profile", "undrain", "one"]).success();
     run(&["profile", "disable", "one"]).success();
+    run(&["profile", "add", "--provider", "scripted", "new"]).success();
+    assert_eq!(told(&world.sandbox, &["--profile", "scripted"]), [""; 0]);
+    let new = ["command_done | profile add | -"];
+    assert_eq!(told(&world.sandbox, &["--profile", "new"]), new);
     let one = told(&world.sandbox, &["--profile", "one", "--limit", "5"]);
     let expected = [
         "drained | profile drain | new disk",

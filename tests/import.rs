@@ -307,3 +307,27 @@ fn what_is_no_list_is_refused_and_a_login_is_never_taken_for_one() {
     let none = sandbox.run(["profile", "import", none.to_str().expect("UTF-8")]);
     assert_eq!(none.success()["accounts"], json!([]));
 }
+
+#[test]
+fn an_account_is_not_taken_for_a_profile_of_another_provider() {
+    let sandbox = Sandbox::new();
+    sandbox.run(["init"]).success();
+    let home = sandbox.path("home/.one");
+    std::fs::create_dir_all(&home).expect("a home");
+    let home = home.display();
+    let line = format!("profile add one --provider codex --home {home} --in-place");
+    sandbox.run(line.split(' ')).success();
+    let list = sandbox.write(
+        "list.toml",
+        format!("[profiles.one]\nprovider = \"claude\"\n[profiles.two]\nprovider = \"claude\"\nhome = \"{home}\"\n"),
+    );
+    let list = list.to_str().expect("UTF-8");
+    let answer = sandbox.run(["profile", "import", list]).success();
+    for (at, what) in ["id", "home"].iter().enumerate() {
+        let row = &answer["accounts"][at];
+        assert_eq!(row["outcome"], "left_out", "{row}");
+        let reason = row["reason"].as_str().expect("a reason");
+        let told = format!("its {what} is that of profile `one`, which is of codex");
+        assert_eq!(reason, told);
+    }
+}

@@ -225,3 +225,40 @@ fn a_clock_that_was_set_back_is_seen_through() {
     let more = world.requests("usage").len() - asked;
     assert_eq!(more, 1, "the reading from ahead is replaced, once");
 }
+
+#[test]
+fn a_profile_rests_as_long_as_a_person_says_and_no_longer() {
+    let mut world = World::with(1);
+    let rest = ["profile", "cooldown", "one", "--for", "2h"];
+    let set = world.command(&[&rest[..], &["--reason", "night shift"]].concat());
+    assert_eq!(
+        (&set["cooldown"]["reason"], &set["changed"]),
+        (&"manual".into(), &true.into())
+    );
+    let refused = world.exec("a", "say hi").refused("cooldown");
+    assert_eq!(refused["retry_at"], set["cooldown"]["until"], "{refused}");
+    // A shorter one does not end it, and the snapshot may be lost.
+    let shorter = world.command(&["profile", "cooldown", "one", "--seconds", "60"]);
+    assert_eq!(shorter["changed"], false, "{shorter}");
+    assert_eq!(shorter["cooldown"], set["cooldown"]);
+    std::fs::remove_file(world.sandbox.path("state/snapshot/scripted")).expect("a snapshot");
+    drop(world.exec("a", "say hi").refused("cooldown"));
+    let told = world.command(&["audit", "--profile", "one", "--limit", "4"]);
+    let words = told["events"].as_array().expect("a list").iter();
+    let words: Vec<_> = words.map(|one| (&one["event"], &one["reason"])).collect();
+    assert!(
+        words.contains(&(&"reason_given".into(), &"night shift".into())),
+        "{words:?}"
+    );
+    world.sandbox.set("AGENT_FLEET_TEST_NOW", "+7300");
+    assert_eq!(world.exec("a", "say hi").status, 0);
+    for wrong in [
+        &["--for", "0s"][..],
+        &["--for", "32d"],
+        &["--seconds", "0"],
+        &[],
+    ] {
+        let line = [&["profile", "cooldown", "one"], wrong].concat();
+        drop(world.sandbox.run(line).refused("usage"));
+    }
+}

@@ -2,7 +2,7 @@
 
 use super::{event, write};
 use crate::contract::audit::AuditEvent;
-use crate::env::{Context, World};
+use crate::env::Context;
 use crate::error::Error;
 use crate::id::ProfileId;
 
@@ -30,37 +30,26 @@ const CHANGING: [&str; 20] = [
     "transaction recover",
 ];
 
-/// Writes down that a person's command changed something, or was refused.
-pub fn command(context: &Context, world: &World, refusal: Option<&Error>) {
+/// Writes down that a person's command changed something, or was refused. `subject` finds the profile that it was
+/// about. It is not asked after a refusal: what was refused may be anything that a person pasted.
+pub fn command(
+    context: &Context,
+    refusal: Option<&Error>,
+    subject: impl FnOnce() -> Option<ProfileId>,
+) {
     if !CHANGING.contains(&context.command.as_str()) {
         return;
     }
-    let word = match refusal {
-        None => "command_done",
-        Some(_) => "command_refused",
+    let (word, profile) = match refusal {
+        None => ("command_done", subject()),
+        Some(_) => ("command_refused", None),
     };
     write(
         context,
         &AuditEvent {
-            profile: profile(context, world, refusal),
+            profile: profile.map(|id| id.to_string()),
             reason: refusal.map(|error| error.code.name.to_owned()),
             ..event(context, word)
         },
     );
-}
-
-/// The profile that a command was about. Only one that the command took for a profile: what was refused may be
-/// anything that a person pasted.
-fn profile(context: &Context, world: &World, refusal: Option<&Error>) -> Option<String> {
-    // What follows `import` is a file.
-    let names_none = context.command == "profile import";
-    if !context.command.starts_with("profile ") || names_none || refusal.is_some() {
-        return None;
-    }
-    let words = world.arguments.iter().filter_map(|word| word.to_str());
-    let mut words = words
-        .skip_while(|word| !context.command.ends_with(word))
-        .skip(1);
-    let id: ProfileId = words.find(|word| !word.starts_with('-'))?.parse().ok()?;
-    Some(id.to_string())
 }

@@ -4,7 +4,7 @@
 //! such are kept, so that the newest 16 MiB at least can be read.
 //!
 //! # Guarantees
-//! - No secret and no e-mail address: ids, tasks, reason words, times, and what a person gave as the reason of a drain.
+//! - No secret and no e-mail address: ids, tasks, reason words, times, and what a person gave as the reason of a drain or a rest.
 //! - A line that cannot be written, as on a full disk, changes nothing about what the command does.
 //!
 //! # Limits
@@ -24,7 +24,9 @@ use camino::Utf8PathBuf;
 use crate::contract::audit::AuditEvent;
 use crate::contract::lease::Lease;
 use crate::env::Context;
+use crate::id::{ProfileId, ProviderKind};
 use crate::store::append;
+use crate::withheld::withhold;
 
 /// Version of the line's fields.
 const SCHEMA: u32 = 1;
@@ -89,6 +91,19 @@ pub fn of_lease_because(context: &Context, word: &str, lease: &Lease, reason: &s
     );
 }
 
+/// Writes down what a person gave as the reason of what they did to a profile.
+pub fn said(context: &Context, provider: ProviderKind, profile: &ProfileId, reason: &str) {
+    write(
+        context,
+        &AuditEvent {
+            provider: Some(provider.to_string()),
+            profile: Some(profile.to_string()),
+            reason: Some(cut(reason)),
+            ..event(context, "reason_given")
+        },
+    );
+}
+
 fn about(context: &Context, word: &str, lease: &Lease) -> AuditEvent {
     let task = lease.task.as_deref();
     AuditEvent {
@@ -100,8 +115,9 @@ fn about(context: &Context, word: &str, lease: &Lease) -> AuditEvent {
     }
 }
 
-/// A text that is short enough for a line.
+/// A text that is short enough for a line, and holds nothing that was pasted in the wrong place.
 pub fn cut(text: &str) -> String {
+    let text = &*withhold(text);
     match text.char_indices().nth(LONGEST) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),

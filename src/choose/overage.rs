@@ -22,7 +22,7 @@ mod tests {
     use crate::error::code;
     use crate::quota::headroom::Worth;
     use crate::quota::window::Reading;
-    use crate::registry::schema::Settings;
+    use crate::registry::schema::{Credential, Settings};
 
     fn at_its_end(allowed: bool, enabled: Option<bool>) -> Eligibility {
         decide(
@@ -40,6 +40,30 @@ mod tests {
             &Worth::fresh(0.0),
             &Settings::default(),
         )
+    }
+
+    #[test]
+    fn a_key_is_used_after_everything_else_and_only_where_it_may_be_paid_for() {
+        let on_a_key = |allowed| {
+            decide(
+                |profile, _| {
+                    profile.credential = Credential::ApiKey;
+                    profile.allow_overage = allowed;
+                },
+                &Worth::fresh(90.0),
+                &Settings::default(),
+            )
+        };
+        let paid = Eligibility::Eligible {
+            headroom: None,
+            basis: Basis::Overage,
+        };
+        assert_eq!(on_a_key(true), paid);
+        let refused = Eligibility::Refused {
+            code: code::MONEY_GUARD,
+            retry_at: None,
+        };
+        assert_eq!(on_a_key(false), refused);
     }
 
     #[test]

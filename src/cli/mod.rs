@@ -47,11 +47,12 @@ use clap::{CommandFactory as _, Parser, Subcommand, ValueEnum};
 use crate::clock::ROUTINE;
 use crate::env::{Context, World};
 use crate::error::{Error, Result};
-use crate::id::ProviderKind;
+use crate::id::{ProfileId, ProviderKind};
 use crate::lease::TableStore;
 use crate::registry::validate::Diagnostic;
 use crate::render::{Format, View};
 use crate::transaction::pending;
+use crate::withheld::withhold;
 use output::Output;
 
 /// Gives each coding-agent worker exactly one of your own accounts.
@@ -284,7 +285,7 @@ impl App {
     pub(crate) fn note(&self, text: &str) {
         if !self.quiet {
             // Nobody may be listening.
-            drop(writeln!(anstream::stderr(), "{text}"));
+            drop(writeln!(anstream::stderr(), "{}", withhold(text)));
         }
     }
 }
@@ -318,12 +319,25 @@ pub fn run(world: &World) -> ExitCode {
         Ok(app) => {
             output.now = app.context.clock.now();
             let outcome = bug::guard(&app.context, || dispatch(world, &app, arguments.command));
-            crate::audit::command(&app.context, world, outcome.as_ref().err());
+            let refusal = outcome.as_ref().err();
+            crate::audit::command(&app.context, refusal, || subject(world));
             outcome
         }
         Err(refusal) => usage::told(world, refusal),
     };
     output.finish(outcome)
+}
+
+/// The profile that a command was given as its own argument.
+fn subject(world: &World) -> Option<ProfileId> {
+    let matches = Arguments::command()
+        .try_get_matches_from(&world.arguments)
+        .ok()?;
+    let mut innermost = &matches;
+    while let Some((_, below)) = innermost.subcommand() {
+        innermost = below;
+    }
+    innermost.try_get_one("id").ok()?.cloned()
 }
 
 fn dispatch(world: &World, app: &App, command: Command) -> Result<Outcome> {

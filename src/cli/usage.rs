@@ -1,5 +1,6 @@
 //! Help, and command lines that could not be understood.
 
+use std::borrow::Cow;
 use std::ffi::OsString;
 use std::io::Write as _;
 use std::process::ExitCode;
@@ -12,6 +13,7 @@ use super::output::{Output, say};
 use crate::env::{Context, World};
 use crate::error::{Error, Result, code};
 use crate::render::Format;
+use crate::withheld::withhold;
 
 /// Answers what clap stopped at: help and version on stdout with success, all else as a refusal.
 pub(super) fn answer(mut error: clap::Error, world: &World, output: &Output) -> ExitCode {
@@ -30,8 +32,13 @@ pub(super) fn answer(mut error: clap::Error, world: &World, output: &Output) -> 
     }
     forget_machines(&mut error);
     if output.format == Format::Human {
+        let plain = error.render().to_string();
+        let said = match withhold(&plain) {
+            Cow::Borrowed(_) => error.render().ansi().to_string(),
+            Cow::Owned(rest) => rest,
+        };
         // Nobody may be listening.
-        drop(write!(anstream::stderr(), "{}", error.render().ansi()));
+        drop(write!(anstream::stderr(), "{said}"));
     }
     let refusal = Error::new(code::USAGE, sentence(&error)).hint(hint(&error, &world.arguments));
     let told = told(world, refusal);

@@ -63,6 +63,17 @@ pub struct Drained {
     pub changed: bool,
 }
 
+/// The answer of `profile cooldown`.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct CooldownSet {
+    /// Which profile.
+    pub profile: ProfileId,
+    /// The cooldown in force, which may be a longer one.
+    pub cooldown: Option<Note>,
+    /// Whether this command changed anything.
+    pub changed: bool,
+}
+
 /// The answer of `profile cooldown-clear`.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct CooldownCleared {

@@ -15,8 +15,8 @@ use super::launch::Validated;
 use super::lease::{LeaseList, LeaseReleased};
 use super::pool::PoolStatus;
 use super::profile::{
-    CooldownCleared, Drained, Profile, ProfileList, ProfileStatus, Provisioned, ProvisionedList,
-    Removed,
+    CooldownCleared, CooldownSet, Drained, Profile, ProfileList, ProfileStatus, Provisioned,
+    ProvisionedList, Removed,
 };
 use super::provider::ProviderList;
 use super::quota::QuotaList;
@@ -59,6 +59,7 @@ const ANSWERS: &[(&str, Define)] = &[
     ("profile add", define::<Profile>),
     ("profile auth-status", define::<AuthStatus>),
     ("profile auth-status --all", define::<AuthStatusList>),
+    ("profile cooldown", define::<CooldownSet>),
     ("profile cooldown-clear", define::<CooldownCleared>),
     ("profile disable", define::<Profile>),
     ("profile drain", define::<Drained>),

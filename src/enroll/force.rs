@@ -11,7 +11,7 @@ use crate::contract::lease::Verdict;
 use crate::error::{Error, Result, code};
 use crate::identity::anchor;
 use crate::identity::conflict::{AnchorIdentity, Holder, Overlap};
-use crate::identity::credential::{self, Look, Seen};
+use crate::identity::credential::{self, Seen};
 use crate::identity::fingerprint::Fingerprint;
 use crate::identity::verify::about_base;
 use crate::lease::{LeaseStore as _, TableStore};
@@ -20,7 +20,7 @@ use crate::provider::{self, conveyance};
 use crate::quota::poll;
 use crate::quota::refresh::refresh;
 use crate::registry::binary;
-use crate::registry::schema::{Credential, Registry};
+use crate::registry::schema::{Credential, Profile, Registry};
 use crate::snapshot;
 use crate::snapshot::merge::{self, Proved};
 use crate::snapshot::profile::{Binding, ProfileState, Proof};
@@ -115,15 +115,26 @@ fn is_writable(home: &Utf8Path) -> Result<()> {
     })
 }
 
-/// Holds an account against the profile's own and everybody else's, as they are known now.
-pub(super) fn check(work: &Work<'_>, fingerprint: &Fingerprint) -> Result<Pin> {
-    check_in(work, work.registry, fingerprint)
+/// Holds a login and its account against the profile's own and everybody else's, as they are known now; `digest` is
+/// of its tokens.
+pub(super) fn check(work: &Work<'_>, fingerprint: &Fingerprint, digest: &str) -> Result<Pin> {
+    check_in(work, work.registry, fingerprint, digest)
 }
 
-fn check_in(work: &Work<'_>, registry: &Registry, fingerprint: &Fingerprint) -> Result<Pin> {
+fn check_in(
+    work: &Work<'_>,
+    registry: &Registry,
+    fingerprint: &Fingerprint,
+    digest: &str,
+) -> Result<Pin> {
     let Work {
         context, profile, ..
     } = work;
+    let twins = twins(work, registry, digest);
+    if !twins.is_empty() {
+        let overlap = Overlap::Duplicate(twins);
+        return Err(verify::shared(registry, profile, overlap));
+    }
     let known = snapshot::provider::load(context, profile.provider)?;
     let anchors = anchor::look(context, work.settings, &known)?.anchors;
     let siblings: Vec<_> = registry
@@ -152,8 +163,26 @@ fn check_in(work: &Work<'_>, registry: &Registry, fingerprint: &Fingerprint) -> 
         .map_err(|wrong| verify::refused(registry, profile, fingerprint, wrong))
 }
 
+/// The profiles that hold this very login, token or key: one account, whatever was said about whose it is.
+fn twins(work: &Work<'_>, registry: &Registry, digest: &str) -> Vec<String> {
+    let Work {
+        context, profile, ..
+    } = work;
+    let holds = |other: &Profile| match credential::of(context, other, None) {
+        Seen::Read(look) => look.login.digest == digest,
+        Seen::Missing | Seen::Linked | Seen::Unreadable | Seen::Unparsable | Seen::Unchanged => {
+            false
+        }
+    };
+    registry
+        .of(profile.provider)
+        .filter(|other| other.id != profile.id && holds(other))
+        .map(|other| other.id.to_string())
+        .collect()
+}
+
 /// What must still hold once the locks are taken.
-fn still(work: &Work<'_>, fingerprint: &Fingerprint) -> Result<Pin> {
+fn still(work: &Work<'_>, fingerprint: &Fingerprint, digest: &str) -> Result<Pin> {
     let Work {
         context, profile, ..
     } = work;
@@ -167,8 +196,7 @@ fn still(work: &Work<'_>, fingerprint: &Fingerprint) -> Result<Pin> {
         );
         return Err(Error::new(code::MAINTENANCE_BUSY, message).hint(super::again(profile)));
     }
-    idle(work)?;
-    check_in(work, &registry, fingerprint)
+    check_in(work, &registry, fingerprint, digest)
 }
 
 /// Puts a login in force, and writes down whose it is; what its CLI noted in a staged home comes along. Returns where a login is kept that the
@@ -185,7 +213,8 @@ pub(super) fn put(
     let locks = Locks::new(&context.roots.state, context.clock);
     let (_turnstile, guard) = locks.maintenance(profile.provider, PURPOSE)?;
     pending::settle(context, profile.provider, &guard)?;
-    let pin = still(work, &named.fingerprint)?;
+    idle(work)?;
+    let pin = still(work, &named.fingerprint, new.digest)?;
     let target = conveyance::file(context, profile);
     let folder = target.parent().unwrap_or(&profile.home);
     let made = make(folder)?;
@@ -246,29 +275,29 @@ fn promote_in(
     })
 }
 
-/// Takes the login that is in the home already, if it is still the one that was proved.
-pub(super) fn adopt(work: &Work<'_>, look: &Look, named: &Named) -> Result<()> {
+/// Takes the login that is in force already, if it is still the one that was proved; `digest` is of its tokens. Nothing
+/// is moved, so a worker that began meanwhile is not in the way.
+pub(super) fn take_as_it_is(
+    work: &Work<'_>,
+    digest: &str,
+    named: &Named,
+    again: &str,
+) -> Result<()> {
     let Work {
         context, profile, ..
     } = work;
     let locks = Locks::new(&context.roots.state, context.clock);
     let (_turnstile, guard) = locks.maintenance(profile.provider, PURPOSE)?;
     pending::settle(context, profile.provider, &guard)?;
-    let pin = still(work, &named.fingerprint)?;
+    let pin = still(work, &named.fingerprint, digest)?;
     let now = verify::in_force(context, profile)?;
-    if now.login.digest != look.login.digest {
+    if now.login.digest != digest {
         let message = format!(
             "the login of profile `{}` changed while it was proved: nothing was changed",
             profile.id
         );
-        return Err(Error::new(code::IDENTITY_UNPROVEN, message)
-            .hint(format!("{} --adopt", super::again(profile))));
+        return Err(Error::new(code::IDENTITY_UNPROVEN, message).hint(again));
     }
-    write_down(work, named, pin)
-}
-
-/// Writes down that the login in force was proved just now.
-pub(super) fn note(work: &Work<'_>, named: &Named, pin: Pin) -> Result<()> {
     write_down(work, named, pin)
 }
 

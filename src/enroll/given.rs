@@ -14,7 +14,7 @@
 use std::io;
 
 use super::refusal::Unfit;
-use super::verify::{self, Named};
+use super::verify::{self, Named, Pin};
 use super::{Done, New, Work, force};
 use crate::choose::examine::overridden;
 use crate::clock::ROUTINE;
@@ -189,11 +189,12 @@ impl Work<'_> {
             context, profile, ..
         } = self;
         let named = self.name(given, tell)?;
-        let pin = force::check(self, &named.fingerprint)?;
+        let digest = &given.login.digest;
+        let _: Pin = force::check(self, &named.fingerprint, digest)?;
         let same = |seen| match seen {
             Seen::Read(look) => {
                 let look: Box<credential::Look> = look;
-                look.login.digest == given.login.digest
+                look.login.digest == *digest
                     && (look.login.kind == LoginKind::ApiKey
                         || is_usable(&look.login, context.clock.now()))
             }
@@ -204,7 +205,7 @@ impl Work<'_> {
             | Seen::Unchanged => false,
         };
         if same(credential::of(context, profile, None)) {
-            force::note(self, &named, pin)?;
+            force::take_as_it_is(self, digest, &named, &super::again(profile))?;
             tell("this very one is in force already: it stays as it is");
             return Ok(self.done(EnrollmentOutcome::Unchanged, named, None));
         }
@@ -213,7 +214,7 @@ impl Work<'_> {
         let before = read::optional(&path)?.unwrap_or_default();
         let text = self.text(given)?;
         let new = New {
-            digest: &given.login.digest,
+            digest,
             text: &text,
         };
         let kept = force::put(self, None, new, &named)?;

@@ -271,9 +271,10 @@ impl Work<'_> {
         login::run(self, &home, method)?;
         let look = verify::staged(self.context, profile, &home)?;
         let named = self.prove(&home, &look, tell)?;
-        let pin = force::check(self, &named.fingerprint)?;
-        if self.is_good(&look, &named) {
-            force::note(self, &named, pin)?;
+        let _: Pin = force::check(self, &named.fingerprint, &look.login.digest)?;
+        if let Some((inside, whose)) = self.good_one(&look, &named) {
+            let digest = &inside.login.digest;
+            force::take_as_it_is(self, digest, &whose, &again(profile))?;
             tell("the login in force is good and of this account: it stays as it is");
             return Ok(self.done(EnrollmentOutcome::Unchanged, named, None));
         }
@@ -302,9 +303,11 @@ impl Work<'_> {
                 .hint(format!("agent-fleet profile verify --probe {}", profile.id)));
         }
         let named = self.prove(home, &look, tell)?;
-        let _: Pin = force::check(self, &named.fingerprint)?;
+        let digest = &look.login.digest;
+        let _: Pin = force::check(self, &named.fingerprint, digest)?;
         let named = self.prove_again(&named, tell, &|| self.ask(home, &look))?;
-        force::adopt(self, &look, &named)?;
+        let anew = format!("{} --adopt", again(profile));
+        force::take_as_it_is(self, digest, &named, &anew)?;
         Ok(self.done(EnrollmentOutcome::Adopted, named, None))
     }
 
@@ -331,26 +334,25 @@ impl Work<'_> {
         verify::ask(self.context, self.settings, self.profile, &new)
     }
 
-    /// Whether the login in force is good, of the same account, and lasts.
-    fn is_good(&self, new: &Look, named: &Named) -> bool {
+    /// The login in force and whose it is, when it is good, of the same account, and lasts.
+    fn good_one(&self, new: &Look, named: &Named) -> Option<(Box<Look>, Named)> {
         let Self {
             context, profile, ..
         } = self;
         let now = context.clock.now();
         let home = &profile.home;
-        let Ok(look) = verify::in_force(context, profile) else {
-            return false;
-        };
+        let look = verify::in_force(context, profile).ok()?;
         let ends = look.login.login_expires_at;
         let outlived = ends.is_some_and(|ends| {
             let soon = now.checked_add(SOON).is_ok_and(|soon| ends < soon);
             soon && new.login.login_expires_at.is_none_or(|new| new > ends)
         });
         if outlived || !is_usable(&look.login, now) {
-            return false;
+            return None;
         }
-        self.ask(home, &look)
-            .is_ok_and(|inside| inside.fingerprint.overlaps(&named.fingerprint))
+        let inside = self.ask(home, &look).ok()?;
+        let is_same = inside.fingerprint.overlaps(&named.fingerprint);
+        is_same.then_some((look, inside))
     }
 
     /// Asks once more after a while: a login may be withdrawn seconds after it was made.

@@ -225,7 +225,6 @@ pub(super) fn shared(registry: &Registry, profile: &Profile, overlap: Overlap) -
     if known {
         let message = error.message.replace("holds", "would hold");
         error.message = format!("{message}: the new login was not kept, nothing was changed");
-        error.hint = Some(super::again(profile));
     }
     error
 }

@@ -134,16 +134,34 @@ impl Conflict {
         Self {
             profile: profile.id.to_string(),
             provider: profile.provider,
-            login: match (&overlap, profile.credential) {
-                (Overlap::Duplicate(others), Credential::SetupToken) if !others.is_empty() => {
-                    format!("agent-fleet profile disable {}", others[0])
-                }
-                _ => refusal::log_in(profile),
-            },
+            login: idle_one(registry, profile, &overlap).map_or_else(
+                || refusal::log_in(profile),
+                |other| format!("agent-fleet profile disable {other}"),
+            ),
             renew_base: provider.renew_command(base),
             login_base: provider.base_login_command(base),
             overlap,
         }
+    }
+}
+
+/// The other of a login and a token of one account, of which one may be given work.
+fn idle_one<'a>(
+    registry: &Registry,
+    profile: &Profile,
+    overlap: &'a Overlap,
+) -> Option<&'a String> {
+    let Overlap::Duplicate(others) = overlap else {
+        return None;
+    };
+    let lasting = |id: &&String| {
+        let mut profiles = registry.of(profile.provider);
+        profiles.any(|one| one.id.as_str() == *id && one.credential == Credential::SetupToken)
+    };
+    if profile.credential == Credential::SetupToken {
+        others.first()
+    } else {
+        others.iter().find(lasting)
     }
 }
 

@@ -186,8 +186,19 @@ fn added(context: &Context, account: &Account) -> Result<Added> {
         Some(home) => resolved(&profile.home) == resolved(home),
         None => profile.id == account.id,
     };
-    if let Some(profile) = registry.profiles.iter().find(is_it) {
-        return Ok(Added::Present(profile.id.clone()));
+    match registry.profiles.iter().find(is_it) {
+        Some(profile) if profile.provider == account.provider => {
+            return Ok(Added::Present(profile.id.clone()));
+        }
+        Some(profile) => {
+            let what = if account.home.is_some() { "home" } else { "id" };
+            let reason = format!(
+                "its {what} is that of profile `{}`, which is of {}",
+                profile.id, profile.provider
+            );
+            return Err(Error::new(code::ALREADY_EXISTS, reason).hint("agent-fleet profile list"));
+        }
+        None => {}
     }
     if account
         .home

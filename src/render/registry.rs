@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::page::{Page, Role, nothing, paint};
 use super::{Human, words};
-use crate::contract::profile::{CooldownCleared, Drained};
+use crate::contract::profile::{CooldownCleared, CooldownSet, Drained};
 use crate::contract::registry::{
     Initialised, PoolList, ProjectList, Projects, Setting, SettingList,
 };
@@ -145,6 +145,18 @@ impl Human for Drained {
             (None, true) => Page::new().line(format!("{profile} takes leases again")),
             (None, false) => Page::new().line(format!("{profile} was not drained")),
         }
+    }
+}
+
+impl Human for CooldownSet {
+    fn page(&self, now: Timestamp) -> Page {
+        let profile = paint(Role::Literal, self.profile.as_str());
+        let until = self.cooldown.as_ref().and_then(|rest| rest.until);
+        let until = until.map_or_else(String::new, |until| {
+            format!(" until {}", words::instant(now, until))
+        });
+        let already = if self.changed { "" } else { " already" };
+        Page::new().line(format!("{profile} rests{already}{until}"))
     }
 }
 

@@ -124,7 +124,7 @@ fn status(
 }
 
 /// The cooldown that ends last.
-fn cooldown(context: &Context, state: &ProfileState) -> Option<Note> {
+pub fn cooldown(context: &Context, state: &ProfileState) -> Option<Note> {
     let last = state.rest(context.clock.now())?;
     Some(Note {
         reason: last.reason.clone(),

@@ -10,6 +10,7 @@
 use std::collections::BTreeMap;
 
 use camino::{Utf8Path, Utf8PathBuf};
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -20,6 +21,7 @@ use crate::crash_point;
 use crate::env::Context;
 use crate::error::{Code, Error, Refusal, Result, code};
 use crate::id::{ProfileId, ProviderKind};
+use crate::quota::window::Cooldown;
 use crate::store::replace::{self, Durability};
 use crate::store::{directory, read, seal};
 use crate::sys::shell;
@@ -284,6 +286,33 @@ pub fn undrain(
 ) -> Result<bool> {
     update(context, provider, profile, deadline, |durable| {
         Ok(durable.drain.take().is_some())
+    })
+}
+
+/// The reason word of a cooldown that a person set.
+const MANUAL: &str = "manual";
+
+/// Lets a profile rest until then, as a person says; false when it rests as long already.
+pub fn rest(
+    context: &Context,
+    provider: ProviderKind,
+    profile: &ProfileId,
+    until: Timestamp,
+    deadline: &Deadline,
+) -> Result<bool> {
+    let now = context.clock.now();
+    update(context, provider, profile, deadline, |durable| {
+        let known = durable.cooldown.as_ref();
+        if known.is_some_and(|known| known.holds(now) && known.until >= until) {
+            return Ok(false);
+        }
+        durable.cooldown = Some(Cooldown {
+            reason: MANUAL.to_owned(),
+            until,
+            since: now,
+            guessed: false,
+        });
+        Ok(true)
     })
 }
 

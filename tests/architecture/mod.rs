@@ -17,7 +17,15 @@ const LAYERS: &[(&str, &str, &[&str])] = &[
     (
         "ground",
         "what everything may rely on",
-        &["clock", "env", "error", "id", "reason", "sys::shell"],
+        &[
+            "clock",
+            "env",
+            "error",
+            "id",
+            "reason",
+            "sys::shell",
+            "withheld",
+        ],
     ),
     (
         "machine",
@@ -64,7 +72,7 @@ const NARROW: &[(&str, &[&str], &str)] = &[
     ),
     (
         "error",
-        &["error", "sys::shell"],
+        &["error", "sys::shell", "withheld"],
         "an error is built by the module that knows the object",
     ),
 ];
@@ -89,6 +97,7 @@ const PURE: &[&str] = &[
     "quota::model",
     "quota::window",
     "reason",
+    "withheld",
 ];
 
 /// What a pure module may not name.

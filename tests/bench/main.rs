@@ -15,6 +15,7 @@
 
 mod counts;
 mod noop;
+#[expect(dead_code, reason = "the growth bench uses the rest")]
 mod world;
 
 use std::process::{Command, ExitCode, Stdio};

@@ -93,6 +93,39 @@ impl World {
         world
     }
 
+    /// The same, made at once by a registry of our own.
+    pub(crate) fn many(profiles: usize, slots: usize) -> Self {
+        let world = Self::new(0, 0);
+        let path = world.path("config/accounts.toml");
+        let mut registry = std::fs::read_to_string(&path).expect("the registry");
+        let service = world.path("service").display().to_string();
+        for index in 0..profiles {
+            let id = format!("account-{index:03}");
+            let home = world.path(&format!("homes/{id}")).display().to_string();
+            std::fs::create_dir_all(&home).expect("a directory in the world");
+            let login = ["scripted-agent", "--", "login", "--account", &id];
+            let more = ["--service", &service, "--used", "5"];
+            let line = [&login[..], &more].concat();
+            let logged = world.command(&line).env("SCRIPTED_HOME", &home).output();
+            assert!(logged.expect("the program starts").status.success(), "{id}");
+            let lines = [
+                format!("[profiles.\"{id}\"]\nprovider = \"scripted\"\nhome = \"{home}\"\n"),
+                format!("pools = [\"crew\"]\nenabled = true\nmax_concurrent = {slots}\n"),
+            ];
+            registry.push_str(&lines.concat());
+        }
+        #[expect(clippy::disallowed_methods, reason = "test data")]
+        std::fs::write(&path, registry).expect("the registry");
+        world.must(&["profile", "provision", "--all"]);
+        // One after another: a thousand at once would wait for one lock longer than a command may.
+        for index in 0..profiles {
+            let id = format!("account-{index:03}");
+            world.must(&["profile", "verify", &id]);
+            world.must(&["quota", "refresh", &id]);
+        }
+        world
+    }
+
     /// A path in the world.
     pub(crate) fn path(&self, relative: &str) -> PathBuf {
         let root = self.directory.path().canonicalize();
@@ -143,7 +176,12 @@ impl World {
 
     /// `lease choose` for the bench's own task.
     pub(crate) fn choose(&self) -> Command {
-        self.task(&["lease", "choose"], "bench")
+        self.choose_for("bench")
+    }
+
+    /// `lease choose` for a task.
+    pub(crate) fn choose_for(&self, task: &str) -> Command {
+        self.task(&["lease", "choose"], task)
     }
 
     /// Gives back what [`choose`](Self::choose) took.

@@ -1,6 +1,6 @@
 //! A long-lived token and an API key that a person gives: tried first, kept privately, handed over out of sight.
 
-use std::io::{Read as _, Write as _};
+use std::io::Write as _;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::PathBuf;
 use std::process::Stdio;
@@ -14,8 +14,8 @@ use crate::support::ran::Ran;
 use crate::support::sandbox::Sandbox;
 
 /// The account that these may not name, or may.
-const SILENT: &str = "sk-ant-oat01-silent-synthetic";
-const SILENT_TOO: &str = "sk-ant-oat01-silent-too-synthetic";
+pub(super) const SILENT: &str = "sk-ant-oat01-silent-synthetic";
+pub(super) const SILENT_TOO: &str = "sk-ant-oat01-silent-too-synthetic";
 const NAMED: &str = "sk-ant-oat01-named-synthetic";
 const CLAUDE_KEY: &str = "sk-ant-api03-synthetic-key";
 const CODEX_KEY: &str = "sk-synthetic-key";
@@ -41,7 +41,7 @@ fn server(asked: &Asked) -> Answer {
 }
 
 /// `claude-1` and `codex-1` with logins; `token` to be given a token of account 1.
-fn world() -> Online {
+pub(super) fn world() -> Online {
     let mut world = Online::new(&["claude-1", "codex-1"]);
     world.sandbox.set(SECOND_PROOF, "20");
     world.https.respond(server);
@@ -50,14 +50,14 @@ fn world() -> Online {
     world
 }
 
-fn add(world: &Online, id: &str, provider: &str, credential: &str) {
+pub(super) fn add(world: &Online, id: &str, provider: &str, credential: &str) {
     let line =
         format!("profile add {id} --provider {provider} --pool {POOL} --credential {credential}");
     world.run(&line).success();
 }
 
 /// Runs a line with something on its standard input.
-fn give(world: &Online, line: &str, input: &str) -> Ran {
+pub(super) fn give(world: &Online, line: &str, input: &str) -> Ran {
     let mut command = world.sandbox.command(line.split(' '));
     let mut child = command
         .stdin(Stdio::piped())
@@ -72,7 +72,7 @@ fn give(world: &Online, line: &str, input: &str) -> Ran {
     Ran::ended(&child.wait_with_output().expect("the program ends"))
 }
 
-fn enroll(world: &Online, token: &str) -> Ran {
+pub(super) fn enroll(world: &Online, token: &str) -> Ran {
     give(
         world,
         "profile enroll token --setup-token --same-account-as claude-1",
@@ -80,7 +80,7 @@ fn enroll(world: &Online, token: &str) -> Ran {
     )
 }
 
-fn kept(world: &Online) -> PathBuf {
+pub(super) fn kept(world: &Online) -> PathBuf {
     world
         .sandbox
         .path("state/credentials/token.setup-token.json")
@@ -112,7 +112,7 @@ fn typed(line: &str) {
 
 #[test]
 fn a_token_that_may_not_name_its_account_needs_someone_who_vouches_and_is_told_as_asserted() {
-    let world = world();
+    let mut world = world();
     let alone = give(&world, "profile enroll token --setup-token", SILENT);
     let refused = alone.refused("identity_unproven");
     assert_eq!(refused["details"]["reason"], "forbidden");
@@ -123,10 +123,7 @@ fn a_token_that_may_not_name_its_account_needs_someone_who_vouches_and_is_told_a
     assert!(!kept(&world).exists());
     // Both would be given work on one account.
     let both = enroll(&world, SILENT).refused("duplicate_provider_identity");
-    assert_eq!(
-        both["hint"], "agent-fleet profile enroll token --setup-token",
-        "{both}"
-    );
+    assert_eq!(both["hint"], "agent-fleet profile disable claude-1");
     world.run("profile disable claude-1").success();
     let ran = enroll(&world, SILENT);
     let path = kept(&world);
@@ -151,6 +148,7 @@ fn a_token_that_may_not_name_its_account_needs_someone_who_vouches_and_is_told_a
         mode(&path.parent().expect("a folder").into()) & 0o777,
         0o700
     );
+    world.https.take_paths();
     for (line, field) in [
         ("profile identity show token", "identity_source"),
         ("profile verify token", "identity_source"),
@@ -161,6 +159,12 @@ fn a_token_that_may_not_name_its_account_needs_someone_who_vouches_and_is_told_a
             "{line} says nothing of {field}: {said}"
         );
     }
+    // It is asked for what it may not say once a day at most, each try counts against the account.
+    assert_eq!(world.https.take_paths(), [""; 0]);
+    world.later(25 * 3600);
+    world.run("profile verify token").success();
+    world.run("profile verify token").success();
+    assert_eq!(world.https.take_paths(), [PROFILE]);
     let status = world.run("profile status token").success();
     assert!(status.to_string().contains("asserted"), "{status}");
 }
@@ -194,9 +198,9 @@ fn a_token_is_handed_to_its_worker_alone_once_the_registry_says_so() {
         "a token that may not tell is left alone"
     );
     // The login of the same account may not work beside it.
-    world
-        .run("profile enable claude-1")
-        .refused("duplicate_provider_identity");
+    let beside = world.run("profile enable claude-1");
+    let refused = beside.refused("duplicate_provider_identity");
+    assert_eq!(refused["hint"], "agent-fleet profile disable token");
 }
 
 #[test]
@@ -423,44 +427,6 @@ fn a_key_is_paid_for_only_where_the_profile_allows_it() {
         let chosen = world.sandbox.run(world.dry_run()).success();
         assert_ne!(chosen["profile"], id, "{chosen}");
     }
-}
-
-#[test]
-fn what_is_pasted_at_a_terminal_is_not_shown() {
-    let world = world();
-    let program = env!("CARGO_BIN_EXE_agent-fleet");
-    world.run("profile disable claude-1").success();
-    let line = format!(
-        "exec script -qec '{program} profile enroll token --setup-token --same-account-as claude-1; stty -a' /dev/null"
-    );
-    let mut terminal = world
-        .sandbox
-        .shell(&line)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .expect("a shell");
-    let mut typing = terminal.stdin.take().expect("a pipe");
-    let mut output = terminal.stdout.take().expect("a pipe");
-    let mut said = String::new();
-    let mut bytes = [0; 4096];
-    while !said.contains("(nothing is shown)") {
-        let count = output.read(&mut bytes).expect("a terminal's output");
-        assert!(count > 0, "it ended without a question: {said}");
-        said.push_str(&String::from_utf8_lossy(&bytes[..count]));
-    }
-    typing
-        .write_all(format!("{SILENT}\n").as_bytes())
-        .expect("it waits");
-    output.read_to_string(&mut said).expect("text");
-    terminal.wait().expect("it ends");
-    assert!(said.contains("it is in force"), "{said}");
-    assert!(!said.contains(SILENT), "{said}");
-    let settings: Vec<&str> = said.split_whitespace().collect();
-    assert!(
-        settings.contains(&"echo"),
-        "what is typed is shown again: {said}"
-    );
 }
 
 #[test]

@@ -4,6 +4,7 @@ mod ends;
 mod given;
 mod interrupted;
 mod many;
+mod pasted;
 mod refused;
 mod stubs;
 

@@ -159,10 +159,23 @@ fn a_caller_and_a_tmux_server_full_of_other_logins_move_no_worker_and_no_child_o
 
 /// The command on a machine whose `/etc` holds these files as well; no other process sees them.
 fn administered(world: &World, files: &[(&str, &str)], command: &Command) -> Command {
-    let etc = world.lab.path("etc");
-    drop(std::fs::remove_dir_all(&etc));
+    let mount = "cp -an /etc/. \"$0\" 2>/dev/null; mount --bind \"$0\" /etc";
+    with_files(&world.lab.path("etc"), files, mount, command)
+}
+
+/// The command on a machine where a session in Anthropic's cloud left these files for a user `claude`.
+fn handed(world: &World, files: &[(&str, &str)], command: &Command) -> Command {
+    drop(std::fs::create_dir(world.lab.path("cloud")));
+    let mount = "cd \"$0\" && mkdir -p ../work && \
+        mount -t overlay overlay -o lowerdir=/home,upperdir=.,workdir=../work /home && cd - > /dev/null";
+    with_files(&world.lab.path("cloud/upper"), files, mount, command)
+}
+
+/// The command in a mount namespace that `mount` makes, `$0` being a directory with these files.
+fn with_files(directory: &Path, files: &[(&str, &str)], mount: &str, command: &Command) -> Command {
+    drop(std::fs::remove_dir_all(directory));
     for (file, text) in files {
-        World::write(&etc.join(file), text);
+        World::write(&directory.join(file), text);
     }
     let mut wrapped = tool("unshare");
     wrapped.arg("--mount");
@@ -171,13 +184,13 @@ fn administered(world: &World, files: &[(&str, &str)], command: &Command) -> Com
     }
     wrapped
         .args(["sh", "-c"])
-        .arg("cp -an /etc/. \"$0\" 2>/dev/null; mount --bind \"$0\" /etc && exec \"$@\"")
-        .arg(&etc)
+        .arg(format!("{mount} && exec \"$@\""))
+        .arg(directory)
         .arg(command.get_program())
         .args(command.get_args())
         .env_clear()
         .stdin(std::process::Stdio::null())
-        .current_dir(command.get_current_dir().unwrap_or(&world.lab.path("home")));
+        .current_dir(command.get_current_dir().unwrap_or(directory));
     for (name, value) in command.get_envs() {
         if let Some(value) = value {
             wrapped.env(name, value);
@@ -269,4 +282,35 @@ fn the_same_prescriptions_move_a_bare_cli() {
     let claude = log.iter().find(|request| Cli::Claude.asks_model(request));
     assert_eq!(claude.expect("Claude asked").account, Some(2));
     assert!(log.iter().any(|request| request.log == "foreign"));
+}
+
+#[test]
+fn a_login_that_a_cloud_session_left_on_the_machine_is_refused_and_moves_a_bare_claude() {
+    let world = World::new(&Plan::default(), &["project"]);
+    world.add(Cli::Claude, 1, 1);
+    let token = ("claude/.claude/remote/.oauth_token", TOKEN);
+    let key = ("claude/.claude/remote/.api_key", KEY);
+    let since = now();
+    // The control.
+    let mut bare = tool(world.lab.value(Cli::Claude.binary_variable()));
+    bare.args(Cli::Claude.headless(r#"LAB:{"text":"hello"}"#))
+        .envs(world.variables())
+        .env("CLAUDE_CONFIG_DIR", world.home(Cli::Claude, 1))
+        .current_dir(world.project("project"));
+    let mut command = handed(&world, &[token], &bare);
+    drop(Worker::start(&world, "claude", &mut command).finish());
+    let log = world.lab.log(since);
+    let asked = log.iter().find(|request| Cli::Claude.asks_model(request));
+    assert_eq!(asked.expect("Claude asked").account, Some(2));
+    let since = now();
+    for file in [token, key] {
+        let job = Job::new("task", "claude", &world.project("project"));
+        let exec = world.exec(&job, &Cli::Claude.headless("hello"));
+        let ran = Ran::of(&mut handed(&world, &[file], &exec));
+        let refused = ran.refused("auth_override").to_string();
+        let source = format!("/home/{}", file.0);
+        assert!(refused.contains(&source), "{source}: {refused}");
+    }
+    let log = world.lab.log(since);
+    assert!(!log.iter().any(|request| Cli::Claude.asks_model(request)));
 }

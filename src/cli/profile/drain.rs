@@ -6,6 +6,7 @@ use crate::contract::profile::{Drained, Note};
 use crate::error::{Error, Result, code};
 use crate::id::ProfileId;
 use crate::snapshot::{self, durable};
+use crate::withheld::withhold;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct DrainArguments {
@@ -18,7 +19,8 @@ pub(super) struct DrainArguments {
 }
 
 pub(super) fn drain(app: &App, arguments: &DrainArguments) -> Result<Outcome> {
-    let reason = arguments.reason.trim();
+    // It is kept, and shown to everybody who asks.
+    let reason = &*withhold(arguments.reason.trim());
     if !(1..=128).contains(&reason.chars().count()) || reason.chars().any(char::is_control) {
         return Err(
             Error::new(code::USAGE, "a reason has 1 to 128 printable characters").hint(format!(

@@ -37,6 +37,8 @@ enum Verb {
     Add(add::AddArguments),
     /// Show what the credential files say, without asking or starting anybody
     AuthStatus(auth_status::AuthStatusArguments),
+    /// Let a profile rest: no new leases until it ends by itself
+    Cooldown(cooldown::CooldownArguments),
     /// End what a limit left: a cooldown, or a block after a failed payment
     CooldownClear(Which),
     /// Take a profile out of routing; work that runs goes on
@@ -105,6 +107,7 @@ pub(super) fn run(app: &App, arguments: ProfileArguments) -> Result<Outcome> {
     match arguments.verb {
         Verb::Add(arguments) => add::run(app, arguments),
         Verb::AuthStatus(arguments) => auth_status::run(app, &arguments),
+        Verb::Cooldown(arguments) => cooldown::set(app, &arguments),
         Verb::CooldownClear(which) => cooldown::clear(app, &which.id),
         Verb::Disable(which) => enable::disable(app, &which.id),
         Verb::Drain(arguments) => drain::drain(app, &arguments),

@@ -15,6 +15,7 @@ use super::overlay::{BLANK, BLANK_SETTINGS, CARRIED, profiles};
 use crate::contract::profile::OverrideScope;
 use crate::provider::home::found::{Found, Place};
 use crate::provider::overrides::Override;
+use crate::store::read;
 
 /// A console login's API key in `.claude.json`.
 const STORED_KEY: &str = "primaryApiKey";
@@ -23,6 +24,14 @@ const HELPERS: [&str; 2] = ["policyHelper", "policyHelpers"];
 /// What an organisation's administrator prescribes, as the CLI keeps it in the home: it wins over the launch.
 const REMOTE: &str = "remote-settings.json";
 
+/// Where a session in Anthropic's cloud leaves its login for what it starts, and what each file does. Any other CLI on
+/// the machine takes it too, in place of the home's login (run with 2.1.332; Linux alone).
+const HANDED: &str = "/home/claude/.claude/remote";
+const HANDED_FILES: [(&str, &str); 2] = [
+    (".oauth_token", "is sent instead of the login"),
+    (".api_key", "bills the key's account"),
+];
+
 /// Everything that would replace the login of `home` for a worker in one of `workspaces`.
 pub fn overrides(home: &Utf8Path, workspaces: &[&Utf8Path]) -> Vec<Override> {
     let machine = if cfg!(target_os = "macos") {
@@ -30,7 +39,29 @@ pub fn overrides(home: &Utf8Path, workspaces: &[&Utf8Path]) -> Vec<Override> {
     } else {
         "/etc/claude-code"
     };
-    search(home, workspaces, Utf8Path::new(machine))
+    let mut all = search(home, workspaces, Utf8Path::new(machine));
+    if cfg!(target_os = "linux") {
+        all.extend(handed(Utf8Path::new(HANDED)));
+    }
+    all
+}
+
+/// The logins that were left on the machine. What cannot be read here cannot be read by the CLI either.
+fn handed(folder: &Utf8Path) -> Vec<Override> {
+    let mut all = Vec::new();
+    for (name, effect) in HANDED_FILES {
+        let path = folder.join(name);
+        let bytes = read::optional(&path).ok().flatten().unwrap_or_default();
+        if !bytes.trim_ascii().is_empty() {
+            all.push(Override {
+                scope: OverrideScope::Machine,
+                source: path.to_string(),
+                file: Some(path),
+                effect,
+            });
+        }
+    }
+    all
 }
 
 fn search(home: &Utf8Path, workspaces: &[&Utf8Path], machine: &Utf8Path) -> Vec<Override> {
@@ -173,7 +204,7 @@ fn says_something(value: Option<&Value>) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{BLANK, search};
+    use super::{BLANK, handed, search};
     use crate::provider::home::tests::World;
     use serde_json::json;
 
@@ -209,6 +240,23 @@ mod tests {
             let path = world.write(file, &json!({"apiKeyHelper": "planted"}).to_string());
             assert_eq!(sources(&world), [format!("{path}: apiKeyHelper")]);
             world.write(file, "{}");
+        }
+    }
+
+    #[test]
+    fn a_login_that_was_left_on_the_machine_is_found_unless_it_is_empty() {
+        let world = World::new();
+        let folder = world.path("remote");
+        assert_eq!(handed(&folder), []);
+        for name in [".oauth_token", ".api_key"] {
+            let path = world.write(&format!("remote/{name}"), " \n");
+            assert_eq!(handed(&folder), []);
+            world.write(&format!("remote/{name}"), "synthetic");
+            let found = handed(&folder);
+            assert_eq!(found.len(), 1, "{found:?}");
+            assert_eq!(found[0].source, path.as_str());
+            assert!(found[0].refuses() && found[0].cure().unwrap().starts_with("mv -n "));
+            world.write(&format!("remote/{name}"), "");
         }
     }
 

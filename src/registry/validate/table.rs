@@ -11,6 +11,7 @@ use crate::id::ProviderKind;
 use crate::registry::key::{self, Key};
 use crate::registry::schema::Registry;
 use crate::registry::value::Value;
+use crate::withheld::withhold;
 
 /// A finding at a byte of the text.
 struct Finding {
@@ -153,7 +154,7 @@ fn diagnostics(text: &str, mut findings: Vec<Finding>) -> Vec<Diagnostic> {
             Diagnostic {
                 line,
                 column,
-                message,
+                message: withhold(&message).into_owned(),
             }
         })
         .collect()

@@ -2,9 +2,17 @@
 
 use super::{Case, Fail, Warn, ago, error, file, note, routing};
 use crate::error::code;
+use crate::id::ProviderKind;
 use crate::provider::LoginKind;
 use crate::quota::window::{Cooldown, Reading};
-use crate::report::doctor::profile::CredentialFile;
+use crate::registry::schema::Credential;
+use crate::report::doctor::profile::{CredentialFile, ProfileFacts};
+
+/// Makes it a profile with a long-lived token.
+fn has_a_token(facts: &mut ProfileFacts) {
+    facts.profile.provider = ProviderKind::Claude;
+    facts.profile.credential = Credential::SetupToken;
+}
 
 pub(super) const CASES: &[Case] = &[
     (
@@ -127,6 +135,25 @@ pub(super) const CASES: &[Case] = &[
         Fail,
         |f| f.conflict = Some(error(code::BASE_IDENTITY)),
         "type this",
+    ),
+    (
+        "credential",
+        Fail,
+        |f| {
+            has_a_token(f);
+            f.credential.file = CredentialFile::Missing;
+        },
+        "log in",
+    ),
+    (
+        "quota",
+        Warn,
+        |f| {
+            has_a_token(f);
+            f.quota.as_mut().unwrap().headroom_percent = None;
+            f.state.poll.reason = Some("unmeasurable".to_owned());
+        },
+        "agent-fleet config set settings.unmeasured allow",
     ),
     (
         "quota",
