@@ -18,6 +18,7 @@
 //! | [`enroll`] | giving a profile its login, token or key, so that none is lost on the way |
 //! | [`env`] | everything the program takes from the world around it, captured once |
 //! | [`error`] | the one error that leaves the program: code, class, sentence, next command |
+//! | [`fuzz`] | what must hold whatever bytes somebody else wrote; for tests and `tests/fuzz` alone |
 //! | [`home`] | making homes ready for workers; the stable path of this program |
 //! | [`id`] | names that pass through every layer, checked once at the edge |
 //! | [`identity`] | which account is behind a login, and which accounts may not be used |
@@ -77,6 +78,8 @@ pub mod demo;
 pub mod enroll;
 pub mod env;
 pub mod error;
+#[cfg(any(test, feature = "fuzz"))]
+pub mod fuzz;
 pub mod home;
 pub mod id;
 pub mod identity;

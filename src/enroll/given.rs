@@ -165,7 +165,7 @@ fn read_one(work: &Work<'_>) -> Result<Secret> {
 }
 
 /// The one word in what was given.
-fn one_line(bytes: &[u8]) -> Result<&str, &'static str> {
+pub(crate) fn one_line(bytes: &[u8]) -> Result<&str, &'static str> {
     if bytes.len() > LIMIT {
         return Err("is too long");
     }

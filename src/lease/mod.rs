@@ -22,6 +22,8 @@
 
 mod damage;
 mod details;
+#[cfg(any(test, feature = "fuzz"))]
+pub(crate) mod fuzz;
 pub mod holder;
 mod leases;
 mod leftover;

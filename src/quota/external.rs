@@ -123,7 +123,7 @@ pub(crate) fn read(
 }
 
 /// Reads the reader's answer.
-fn parse(bytes: &[u8], provider: ProviderKind) -> Result<Answer, FetchError> {
+pub(crate) fn parse(bytes: &[u8], provider: ProviderKind) -> Result<Answer, FetchError> {
     let answer: Value = serde_json::from_slice(bytes).map_err(|_| FetchError::Shape)?;
     let entries = answer["providers"].as_array().ok_or(FetchError::Shape)?;
     let mut entries = entries

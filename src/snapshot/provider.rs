@@ -39,7 +39,7 @@ struct Header {
     evidence_offset: u64,
     /// `state/profiles` when its files were last mirrored; `None` while one of them is damaged.
     #[serde(default)]
-    profiles: Option<Identity>,
+    pub(crate) profiles: Option<Identity>,
 }
 
 /// One provider's profiles, and how far its evidence was folded.
@@ -95,13 +95,13 @@ pub fn load(context: &Context, provider: ProviderKind) -> Result<Snapshot> {
 }
 
 /// What a snapshot file says, and whether it is whole.
-struct Parsed {
-    snapshot: Snapshot,
-    whole: bool,
-    profiles: Option<Identity>,
+pub(crate) struct Parsed {
+    pub(crate) snapshot: Snapshot,
+    pub(crate) whole: bool,
+    pub(crate) profiles: Option<Identity>,
 }
 
-fn parse(bytes: Option<&[u8]>, path: &Utf8PathBuf) -> Result<Parsed> {
+pub(crate) fn parse(bytes: Option<&[u8]>, path: &Utf8PathBuf) -> Result<Parsed> {
     let mut parsed = Parsed {
         snapshot: Snapshot::default(),
         whole: false,
@@ -285,7 +285,7 @@ fn note(
     }
 }
 
-fn serialize(snapshot: &Snapshot, profiles: Option<Identity>) -> Result<String> {
+pub(crate) fn serialize(snapshot: &Snapshot, profiles: Option<Identity>) -> Result<String> {
     let failed = |error| Error::internal(format!("cannot serialise: {error}"));
     let header = Header {
         version: VERSION,

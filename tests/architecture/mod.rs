@@ -51,6 +51,11 @@ const LAYERS: &[(&str, &str, &[&str])] = &[
         "what people and programs see",
         &["cli", "demo", "render"],
     ),
+    (
+        "trial",
+        "what is tried on all of it, never shipped",
+        &["fuzz"],
+    ),
 ];
 
 /// Modules that may use less than their layer would let them.
