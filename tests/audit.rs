@@ -106,6 +106,8 @@ fn what_a_person_pasted_by_mistake_is_not_written_down() {
     // The person reads again what was typed, and nobody else does.
     let refused = world.sandbox.mistyped(["profile", "enable", secret]);
     assert_eq!(refused.status.code(), Some(2));
+    let unknown = world.sandbox.run(["profile", "enable", "nobody"]);
+    unknown.refused("not_found");
     let last = told(&world.sandbox, &["--limit", "1"]);
     assert_eq!(last, ["command_refused | profile enable | not_found"]);
     let file = std::fs::read_to_string(world.sandbox.path("state/audit.jsonl"));

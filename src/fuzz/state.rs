@@ -163,7 +163,7 @@ pub fn durable(bytes: &[u8]) {
         Ground::put(&path, bytes);
         let deadline = context.clock.deadline(Duration::from_secs(5));
         let before = facts::inspect(context, &profile);
-        let drained = facts::drain(context, Claude, &profile, "fuzzed", &deadline);
+        let drained = crate::snapshot::hold::drain(context, Claude, &profile, "fuzzed", &deadline);
         let after = std::fs::read(&path).expect("facts stay");
         match before {
             Ok(()) => {

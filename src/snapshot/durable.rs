@@ -10,18 +10,16 @@
 use std::collections::BTreeMap;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::profile::{Durable, Note, Pinned, ProfileState};
+use super::profile::{Durable, Pinned};
 use super::provider;
 use crate::clock::Deadline;
 use crate::crash_point;
 use crate::env::Context;
 use crate::error::{Code, Error, Refusal, Result, code};
 use crate::id::{ProfileId, ProviderKind};
-use crate::quota::window::Cooldown;
 use crate::store::replace::{self, Durability};
 use crate::store::{directory, read, seal};
 use crate::sys::shell;
@@ -259,90 +257,6 @@ pub fn update<T>(
     })
 }
 
-/// Takes a profile out of routing for new work until [`undrain`]; a second drain replaces the reason.
-pub fn drain(
-    context: &Context,
-    provider: ProviderKind,
-    profile: &ProfileId,
-    reason: &str,
-    deadline: &Deadline,
-) -> Result<()> {
-    let note = Note {
-        reason: reason.to_owned(),
-        at: context.clock.now(),
-    };
-    update(context, provider, profile, deadline, |durable| {
-        durable.drain = Some(note);
-        Ok(())
-    })
-}
-
-/// Ends a drain; false when there was none.
-pub fn undrain(
-    context: &Context,
-    provider: ProviderKind,
-    profile: &ProfileId,
-    deadline: &Deadline,
-) -> Result<bool> {
-    update(context, provider, profile, deadline, |durable| {
-        Ok(durable.drain.take().is_some())
-    })
-}
-
-/// The reason word of a cooldown that a person set.
-const MANUAL: &str = "manual";
-
-/// Lets a profile rest until then, as a person says; false when it rests as long already.
-pub fn rest(
-    context: &Context,
-    provider: ProviderKind,
-    profile: &ProfileId,
-    until: Timestamp,
-    deadline: &Deadline,
-) -> Result<bool> {
-    let now = context.clock.now();
-    update(context, provider, profile, deadline, |durable| {
-        let known = durable.cooldown.as_ref();
-        if known.is_some_and(|known| known.holds(now) && known.until >= until) {
-            return Ok(false);
-        }
-        durable.cooldown = Some(Cooldown {
-            reason: MANUAL.to_owned(),
-            until,
-            since: now,
-            guessed: false,
-        });
-        Ok(true)
-    })
-}
-
-/// Ends cooldowns and a billing block, for a person who knows better; false when there were none. What they
-/// came from is written down in conversations that are read again, and counts no more; a reading that says the same is
-/// forgotten.
-pub fn clear_limits(
-    context: &Context,
-    provider: ProviderKind,
-    profile: &ProfileId,
-    deadline: &Deadline,
-) -> Result<bool> {
-    provider::update(context, provider, deadline, |snapshot| {
-        let state: &mut ProfileState = snapshot.entry(profile.as_str());
-        let short = state.cooldown.take().is_some();
-        let long = state.durable.cooldown.take().is_some();
-        let billing = state.durable.billing_block.take().is_some();
-        let any = short || long || billing;
-        if any {
-            state.durable.limits_cleared = Some(context.clock.now());
-            // It would keep work away until its windows reset: measuring anew shows who is right.
-            state.reading.take_if(|reading| {
-                let mut windows = reading.windows.iter();
-                windows.any(|window| window.remaining_percent <= 0.0)
-            });
-        }
-        Ok(any)
-    })
-}
-
 /// Forgets a profile that was removed: its line, its pin and its file, so that its id may be used again.
 ///
 /// The login in its home is not touched.
@@ -399,9 +313,10 @@ pub fn forget_accounts(
 
 #[cfg(test)]
 mod tests {
-    use super::{Damage, drain, forget, load, path, read, undrain};
+    use super::{Damage, forget, load, path, read};
     use crate::error::code;
     use crate::id::{ProfileId, ProviderKind::Claude};
+    use crate::snapshot::hold::{drain, undrain};
     use crate::snapshot::provider::tests::{World, pinned};
     use crate::snapshot::{durable, provider};
 

@@ -11,7 +11,7 @@ use crate::snapshot::evidence::tests::event;
 use crate::snapshot::profile::{Binding, ProfileState, Proof};
 use crate::snapshot::provider::Snapshot;
 use crate::snapshot::provider::tests::World;
-use crate::snapshot::{durable, merge, provider};
+use crate::snapshot::{hold, merge, provider};
 use jiff::{SignedDuration, Timestamp};
 
 const NAME: &str = "codex-1";
@@ -396,7 +396,7 @@ fn what_a_person_lifts_is_lifted_for_good_and_measured_anew() {
         provider::load(context, Claude).unwrap().states["claude-1"].clone()
     };
     assert!(meet().durable.cooldown.is_some());
-    let clear = || durable::clear_limits(context, Claude, &id, &deadline).unwrap();
+    let clear = || hold::clear_limits(context, Claude, &id, &deadline).unwrap();
     assert!(clear());
     let state = provider::load(context, Claude).unwrap().states["claude-1"].clone();
     assert_eq!((state.durable.cooldown, state.reading), (None, None));

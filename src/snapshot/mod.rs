@@ -4,6 +4,7 @@
 pub mod durable;
 pub mod evidence;
 pub mod fold;
+pub mod hold;
 pub mod limit;
 pub mod merge;
 pub mod profile;

@@ -9,7 +9,7 @@ use crate::contract::profile::{CooldownCleared, CooldownSet};
 use crate::error::{Error, Result, code};
 use crate::id::ProfileId;
 use crate::report;
-use crate::snapshot::{self, durable};
+use crate::snapshot::{self, hold};
 
 /// Longest rest that a person may set.
 const LONGEST: SignedDuration = SignedDuration::from_hours(31 * 24);
@@ -47,7 +47,7 @@ pub(super) fn set(app: &App, arguments: &CooldownArguments) -> Result<Outcome> {
     let deadline = context.clock.deadline(ROUTINE);
     let until = context.clock.now().checked_add(span);
     let until = until.map_err(|_| Error::internal("the clock has no such time"))?;
-    let changed = durable::rest(context, profile.provider, &profile.id, until, &deadline)?;
+    let changed = hold::rest(context, profile.provider, &profile.id, until, &deadline)?;
     if let Some(reason) = &arguments.reason {
         audit::said(context, profile.provider, &profile.id, reason);
     }
@@ -67,7 +67,7 @@ pub(super) fn clear(app: &App, id: &ProfileId) -> Result<Outcome> {
     let deadline = context.clock.deadline(ROUTINE);
     // What workers met up to now is cleared with the rest, and does not come back with the next command.
     snapshot::fold::settle(context, profile.provider, &deadline)?;
-    let changed = durable::clear_limits(context, profile.provider, &profile.id, &deadline)?;
+    let changed = hold::clear_limits(context, profile.provider, &profile.id, &deadline)?;
     app.view(&CooldownCleared {
         profile: profile.id.clone(),
         changed,

@@ -5,7 +5,7 @@ use crate::clock::ROUTINE;
 use crate::contract::profile::{Drained, Note};
 use crate::error::{Error, Result, code};
 use crate::id::ProfileId;
-use crate::snapshot::{self, durable};
+use crate::snapshot::{self, durable, hold};
 use crate::withheld::withhold;
 
 #[derive(Debug, clap::Args)]
@@ -33,7 +33,7 @@ pub(super) fn drain(app: &App, arguments: &DrainArguments) -> Result<Outcome> {
     let registry = snapshot::registry::load(context)?;
     let profile = registry.profile(&arguments.id)?;
     let deadline = context.clock.deadline(ROUTINE);
-    durable::drain(context, profile.provider, &profile.id, reason, &deadline)?;
+    hold::drain(context, profile.provider, &profile.id, reason, &deadline)?;
     let drain = durable::load(context, &profile.id)?.drain;
     app.view(&Drained {
         profile: profile.id.clone(),
@@ -52,7 +52,7 @@ pub(super) fn undrain(app: &App, id: &ProfileId) -> Result<Outcome> {
     let registry = snapshot::registry::load(context)?;
     let profile = registry.profile(id)?;
     let deadline = context.clock.deadline(ROUTINE);
-    let changed = durable::undrain(context, profile.provider, &profile.id, &deadline)?;
+    let changed = hold::undrain(context, profile.provider, &profile.id, &deadline)?;
     app.view(&Drained {
         profile: profile.id.clone(),
         drain: None,
