@@ -35,7 +35,7 @@ use crate::transaction::{begin, pending};
 
 const PURPOSE: &str = "profile enroll";
 /// How long another command may keep a login that was made from its place.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Refuses what would be refused at the end anyway, before the person has to log in.
 pub(super) fn may_begin(work: &Work<'_>, tell: &dyn Fn(&str)) -> Result<()> {
