@@ -103,7 +103,7 @@ fn what_changes_for_a_profile_and_what_a_person_changed_is_told() {
 fn what_a_person_pasted_by_mistake_is_not_written_down() {
     let world = world();
     let secret = "sk-ant-oat01-synthetic-token";
-    // The person reads again what was typed, and nobody else does.
+    // One that looks like a token is refused before any command has it; another name may be one all the same.
     let refused = world.sandbox.mistyped(["profile", "enable", secret]);
     assert_eq!(refused.status.code(), Some(2));
     let unknown = world.sandbox.run(["profile", "enable", "nobody"]);
