@@ -46,8 +46,8 @@ fn plan(expires_in: u32) -> Plan {
     }
 }
 
-/// Makes the token of account 1 get old while a worker is at its tools. Codex refreshes what has less than five
-/// minutes left; Claude does so at its start, and then only what has run out.
+/// Makes the token of account 1 get old while a worker is at its tools: both CLIs refresh what has less than five
+/// minutes left.
 fn ages(world: &World, cli: Cli) {
     if cli == Cli::Claude {
         let path = credential(world, cli, 1);
@@ -58,7 +58,7 @@ fn ages(world: &World, cli: Cli) {
         World::write(&path, &file.to_string());
         world
             .lab
-            .set(&json!({"accounts": {"1": {"access_ttl": 15}}}));
+            .set(&json!({"accounts": {"1": {"access_ttl": 315}}}));
     }
 }
 
@@ -66,15 +66,21 @@ fn ages(world: &World, cli: Cli) {
 fn mid_run(cli: Cli) {
     let life = match cli {
         Cli::Claude => 30_000,
-        Cli::Codex => 315,
+        Cli::Codex => 306,
     };
     let world = world(cli, &plan(life));
     let before = std::fs::read(credential(&world, cli, 1)).expect("a login");
     ages(&world, cli);
     let since = now();
     let working = job(&world, cli, "t");
-    let prompt = r#"LAB:[{"shell":"sleep 25"},{"text":"done"}]"#;
-    let (_, worker) = world.start(cli, &working, prompt);
+    // Claude refuses a bare `sleep` once it knows that it may, and Codex ends a tool after ten seconds.
+    let wait = json!({ "shell": "python3 -c 'import time; time.sleep(25)'" });
+    let done = json!({ "text": "done" });
+    let steps = match cli {
+        Cli::Claude => json!([wait, done]),
+        Cli::Codex => json!([wait, wait, done]),
+    };
+    let (_, worker) = world.start(cli, &working, &format!("LAB:{steps}"));
     let wanted = match cli {
         Cli::Claude => 2,
         Cli::Codex => 1,

@@ -3,7 +3,8 @@
 //!     cargo bench --bench scale
 //!
 //! Every figure is in N, what starting, ending and awaiting a no-op costs in the same rounds, or in shares of what
-//! the machine can start of those. The leases are held by this process, with their witnesses. Takes some minutes.
+//! the machine can start of those. The leases are held by another process, with their witnesses: starting programs
+//! costs more in one that has ten thousand files open. Takes some minutes.
 
 #![expect(clippy::print_stdout, reason = "its answer is its output")]
 
@@ -15,7 +16,8 @@ mod noop;
 mod world;
 
 use std::collections::BTreeMap;
-use std::process::{Command, ExitCode, Stdio};
+use std::io::Read as _;
+use std::process::{Child, Command, ExitCode, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -25,8 +27,10 @@ use agent_fleet::lease::holder::Holder;
 use agent_fleet::lease::{Choice, Granted, Hold, LeaseStore as _, Request, TableStore};
 
 use crate::noop::NoOp;
-use crate::world::World;
+use crate::world::{World, tool};
 
+/// Asks this program to be the other process.
+const HOLD: &str = "--hold";
 /// Profiles and live leases, spread evenly.
 const SIZES: [(usize, usize); 6] = [
     (10, 0),
@@ -44,7 +48,15 @@ const AT_ONCE: [usize; 4] = [1, 8, 64, 256];
 const SPAN: Duration = Duration::from_secs(4);
 
 fn main() -> ExitCode {
-    if !World::arguments().iter().any(|word| word == "--bench") {
+    let arguments = World::arguments();
+    if let [_, verb, state, profiles, leases] = &arguments[..]
+        && verb == HOLD
+    {
+        let number = |text: &str| text.parse().expect("a number");
+        hold(state, number(profiles), number(leases));
+        return ExitCode::SUCCESS;
+    }
+    if !arguments.iter().any(|word| word == "--bench") {
         println!("growth is measured on the shipped build: cargo bench --bench scale");
         return ExitCode::SUCCESS;
     }
@@ -60,12 +72,9 @@ fn main() -> ExitCode {
         .collect();
     for (profiles, leases) in SIZES {
         let world = &worlds[&profiles];
-        let held = hold(world, profiles, leases);
+        let held = Held::by_another(world, profiles, leases);
         grow(&noop, world, (profiles, leases));
-        let store = store(world);
-        for granted in held {
-            store.abandon(granted).expect("a lease of ours");
-        }
+        held.end();
     }
     println!("\nat once  no-ops/s   choose+release/s   share   p50 ms   p99 ms");
     for (profiles, world) in worlds.iter().filter(|(profiles, _)| **profiles < 1000) {
@@ -77,10 +86,8 @@ fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-fn store(world: &World) -> TableStore {
-    let text = |path: &str| world.path(path).to_str().expect("text").to_owned();
-    let (home, state) = (text("home"), text("state"));
-    let pairs = [("HOME", home.as_str()), ("AGENT_FLEET_STATE_DIR", &state)];
+fn store(state: &str) -> TableStore {
+    let pairs = [("HOME", state), ("AGENT_FLEET_STATE_DIR", state)];
     let captured = Captured {
         arguments: Vec::new(),
         variables: pairs.into_iter().collect::<Variables>(),
@@ -92,11 +99,38 @@ fn store(world: &World) -> TableStore {
     TableStore::open(&context, deadline).expect("the kernel tells who we are")
 }
 
-/// Live leases of this process, one task each, over all profiles in turn.
-fn hold(world: &World, profiles: usize, leases: usize) -> Vec<Granted> {
-    let store = store(world);
+/// A process that holds leases.
+struct Held(Child);
+
+impl Held {
+    fn by_another(world: &World, profiles: usize, leases: usize) -> Self {
+        let program = std::env::current_exe().expect("this program");
+        let mut child = tool(program)
+            .args([HOLD, world.path("state").to_str().expect("text")])
+            .args([profiles.to_string(), leases.to_string()])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("this program starts");
+        let mut ready = [0];
+        let output = child.stdout.as_mut().expect("a pipe");
+        output.read_exact(&mut ready).expect("all leases are held");
+        Self(child)
+    }
+
+    /// Gives all of them back.
+    fn end(mut self) {
+        drop(self.0.stdin.take());
+        let ended = self.0.wait().expect("a child of ours");
+        assert!(ended.success(), "the leases were not given back");
+    }
+}
+
+/// Holds live leases, one task each, over all profiles in turn, until the input ends.
+fn hold(state: &str, profiles: usize, leases: usize) {
+    let store = store(state);
     let holder = Holder::current().expect("the kernel tells who we are");
-    (0..leases)
+    let held: Vec<Granted> = (0..leases)
         .map(|index| {
             let request = Request {
                 task: format!("held-{index}").parse().expect("a task"),
@@ -117,7 +151,12 @@ fn hold(world: &World, profiles: usize, leases: usize) -> Vec<Granted> {
             };
             store.reserve(&request, &mut take).expect("a free slot")
         })
-        .collect()
+        .collect();
+    println!("ready");
+    drop(std::io::stdin().read_to_end(&mut Vec::new()));
+    for granted in held {
+        store.abandon(granted).expect("a lease of ours");
+    }
 }
 
 /// What routine commands cost in one size of world.
