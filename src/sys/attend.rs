@@ -6,14 +6,14 @@
 
 use std::io;
 use std::os::fd::AsFd as _;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::termios::{OptionalActions, Termios, isatty, tcgetattr, tcsetattr};
 
 use super::interrupt::Interrupts;
-use super::spawn::Program;
+use super::spawn::{self, Program};
 use crate::clock::Clock;
 
 /// How long an interrupted program has to end by itself: the terminal told it too.
@@ -49,29 +49,12 @@ pub fn attend(program: &Program, interrupts: &Interrupts, clock: Clock) -> io::R
     })
 }
 
-#[expect(
-    clippy::disallowed_methods,
-    reason = "this is where a person's programs start"
-)]
 fn start(program: &Program) -> io::Result<Child> {
-    #[cfg(feature = "test-fakes")]
-    super::started::note(&program.path, &program.arguments);
-    let mut command = Command::new(&program.path);
+    let mut command = spawn::command(program);
     command
-        .args(&program.arguments)
-        .env_clear()
-        .envs(
-            program
-                .environment
-                .iter()
-                .map(|(name, value)| (name, value)),
-        )
         .stdin(Stdio::inherit())
         .stdout(Stdio::from(io::stderr().as_fd().try_clone_to_owned()?))
         .stderr(Stdio::inherit());
-    if let Some(directory) = &program.directory {
-        command.current_dir(directory);
-    }
     command.spawn()
 }
 

@@ -193,27 +193,31 @@ fn start(program: &Program) -> io::Result<Child> {
     spawn(&mut command)
 }
 
+/// A program with its words, its whole environment and its directory.
 #[expect(
     clippy::disallowed_methods,
-    reason = "this is where helper processes start"
+    reason = "this is where processes start that we wait for"
 )]
-fn prepare(program: &Program) -> Command {
+pub(super) fn command(program: &Program) -> Command {
     #[cfg(feature = "test-fakes")]
     super::started::note(&program.path, &program.arguments);
     let mut command = Command::new(&program.path);
-    command
-        .args(&program.arguments)
-        .env_clear()
-        .envs(
-            program
-                .environment
-                .iter()
-                .map(|(name, value)| (name, value)),
-        )
-        .process_group(0);
+    command.args(&program.arguments).env_clear().envs(
+        program
+            .environment
+            .iter()
+            .map(|(name, value)| (name, value)),
+    );
     if let Some(directory) = &program.directory {
         command.current_dir(directory);
     }
+    command
+}
+
+/// The same, in a process group of its own.
+fn prepare(program: &Program) -> Command {
+    let mut command = command(program);
+    command.process_group(0);
     command
 }
 
