@@ -41,7 +41,7 @@ fn a_removed_profile_leaves_no_account_behind_for_the_next_of_its_name() {
         let add = ["profile", "add", "two", "--provider", "scripted", "--home"];
         world.command(&[&add[..], &[&home, "--in-place"]].concat());
         let mut enroll = world.sandbox.command(["profile", "enroll", "two"]);
-        let enrolled = Sandbox::answer(&mut enroll, "three\n");
+        let enrolled = Ran::answered(&mut enroll, "three\n");
         assert_eq!(enrolled.status, 0, "{at}: {}", enrolled.stdout);
     });
 }

@@ -272,7 +272,7 @@ fn what_is_known_of_an_account_is_not_taken_for_its_successors() {
     let add = ["profile", "add", "one", "--provider", "scripted"];
     world.command(&[&add[..], &["--pool", POOL, "--home", home, "--in-place"]].concat());
     let mut enroll = world.sandbox.command(["profile", "enroll", "one"]);
-    crate::support::sandbox::Sandbox::answer(&mut enroll, "three\n").success();
+    Ran::answered(&mut enroll, "three\n").success();
     // What its worker's last hooks told late is folded with the next look.
     let evidence = world.sandbox.path("state/evidence/scripted.jsonl");
     let late = std::fs::read_to_string(&evidence).expect("evidence");

@@ -215,7 +215,7 @@ fn a_first_login_is_synced_with_every_directory_that_was_made_for_it() {
         println!("SKIPPED: nothing can be traced here (strace)");
         return;
     }
-    drop(Sandbox::answer(&mut strace, "alpha\n").success());
+    drop(Ran::answered(&mut strace, "alpha\n").success());
     let synced = std::fs::read_to_string(said).expect("a trace");
     for made in [
         "",

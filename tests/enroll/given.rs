@@ -58,18 +58,7 @@ pub(super) fn add(world: &Online, id: &str, provider: &str, credential: &str) {
 
 /// Runs a line with something on its standard input.
 pub(super) fn give(world: &Online, line: &str, input: &str) -> Ran {
-    let mut command = world.sandbox.command(line.split(' '));
-    let mut child = command
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("the program starts");
-    let mut stdin = child.stdin.take().expect("a pipe");
-    // A refusal before it is asked for reads nothing.
-    drop(stdin.write_all(input.as_bytes()));
-    drop(stdin);
-    Ran::ended(&child.wait_with_output().expect("the program ends"))
+    Ran::answered(&mut world.sandbox.command(line.split(' ')), input)
 }
 
 pub(super) fn enroll(world: &Online, token: &str) -> Ran {

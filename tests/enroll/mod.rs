@@ -14,7 +14,6 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 
 use crate::support::ran::Ran;
-use crate::support::sandbox::Sandbox;
 use crate::support::world::{Account, POOL, World};
 
 /// Milliseconds between the two proofs.
@@ -46,7 +45,7 @@ fn world(profiles: &[&str]) -> World {
 /// Enrolls a profile; the person answers the provider's question with `answer`.
 fn enroll(world: &World, arguments: &[&str], answer: &str) -> Ran {
     let mut command = world.sandbox.command(["profile", "enroll"]);
-    Sandbox::answer(command.args(arguments), answer)
+    Ran::answered(command.args(arguments), answer)
 }
 
 fn credential(world: &World, id: &str) -> PathBuf {

@@ -1,8 +1,6 @@
 //! Workers of the real CLIs on a long-lived token and on an API key: out of sight of everything that they start.
 
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -25,17 +23,7 @@ const CODEX_KEY: &str = "sk-LAB0038-kkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkk";
 
 /// Runs a command line with something on its standard input.
 fn give(world: &World, line: &[&str], input: &str) -> Ran {
-    let mut child = world
-        .command(line)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("the program starts");
-    let mut stdin = child.stdin.take().expect("a pipe");
-    drop(stdin.write_all(input.as_bytes()));
-    drop(stdin);
-    Ran::ended(&child.wait_with_output().expect("the program ends"))
+    Ran::answered(&mut world.command(line), input)
 }
 
 fn add(world: &World, cli: Cli, id: &str, credential: &str) {

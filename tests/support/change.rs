@@ -5,7 +5,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use super::sandbox::{Ran, Sandbox};
+use super::sandbox::Ran;
 use super::world::{Account, POOL, World};
 use crate::crash::ABORTED;
 
@@ -66,7 +66,7 @@ impl Change {
     /// `profile enroll` by a person who logs in to the account of the profile, with `more` variables.
     pub(crate) fn enroll(&self, more: &[(&str, &str)]) -> Ran {
         let mut run = self.world.sandbox.command(["profile", "enroll", "one"]);
-        Sandbox::answer(run.envs(more.iter().copied()), "one\n")
+        Ran::answered(run.envs(more.iter().copied()), "one\n")
     }
 
     /// The same, ended at this point.

@@ -1,6 +1,7 @@
 //! How a run of the program ended, and what it must have answered; no answer may hold a secret.
 
-use std::process::{Command, Output};
+use std::io::Write as _;
+use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 
@@ -24,6 +25,23 @@ impl Ran {
     pub(crate) fn of(command: &mut Command) -> Self {
         secrets::none_in_words(command);
         Self::ended(&command.output().expect("the program starts"))
+    }
+
+    /// Runs a command to its end for a person who answers it with this text.
+    #[track_caller]
+    pub(crate) fn answered(command: &mut Command, answer: &str) -> Self {
+        secrets::none_in_words(command);
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the program starts");
+        let mut stdin = child.stdin.take().expect("a pipe");
+        // One that ends before it asks reads nothing.
+        drop(stdin.write_all(answer.as_bytes()));
+        drop(stdin);
+        Self::ended(&child.wait_with_output().expect("the program ends"))
     }
 
     /// What a command came to that has ended.

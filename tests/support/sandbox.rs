@@ -4,7 +4,6 @@
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{Mutex, PoisonError};
@@ -181,20 +180,5 @@ impl Sandbox {
         S: AsRef<OsStr>,
     {
         Ran::of(&mut self.command(arguments))
-    }
-
-    /// Runs a command to its end for a person who answers it with this text.
-    pub(crate) fn answer(command: &mut Command, answer: &str) -> Ran {
-        let mut child = command
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("the program starts");
-        let mut stdin = child.stdin.take().expect("a pipe");
-        // One that ends before it asks reads nothing.
-        drop(stdin.write_all(answer.as_bytes()));
-        drop(stdin);
-        Ran::ended(&child.wait_with_output().expect("the program ends"))
     }
 }
