@@ -46,6 +46,7 @@ const LAYERS: &[(&str, &str, &[&str])] = &[
             "choose", "enroll", "home", "import", "lease", "report", "worker",
         ],
     ),
+    ("fleet", "plans of work, on top of all that", &["fleet"]),
     (
         "face",
         "what people and programs see",

@@ -1,0 +1,8 @@
+//! The supervisor: a plan of work on leased workers.
+//!
+//! It stands on the broker and only on the broker: every provider process starts as `agent-fleet exec` or
+//! `agent-fleet resume`, so accounts, limits and concurrency come from there. There is no daemon: a small
+//! host per running turn is the parent of the leased process, everything else is a command over durable
+//! files, and `fleet run` is a loop around the same step.
+
+pub mod model;
