@@ -6,3 +6,4 @@
 //! files, and `fleet run` is a loop around the same step.
 
 pub mod model;
+pub mod state;
