@@ -10,9 +10,12 @@ pub mod arguments;
 mod claude;
 mod codex;
 pub mod event;
+pub mod handoff;
 pub mod judge;
 pub mod lines;
+pub mod plain;
 pub mod reader;
+pub mod transcript;
 
 #[cfg(test)]
 mod tests;
