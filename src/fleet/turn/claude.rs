@@ -37,6 +37,8 @@ pub(super) struct Claude {
     rejected: Option<Reset>,
     /// A failed request was told already, so `result` only repeats it.
     failed: bool,
+    /// When the last line was written that says it.
+    at: Option<Timestamp>,
 }
 
 impl Claude {
@@ -47,6 +49,7 @@ impl Claude {
         local: &TimeZone,
         events: &mut Vec<Event>,
     ) {
+        self.at = instant(&line["timestamp"]).or(self.at);
         match line["type"].as_str() {
             Some("system") => self.system(line, events),
             Some("assistant") if line["is_api_error_message"] == true => {
@@ -161,7 +164,8 @@ impl Claude {
             })
             .collect();
         if !windows.is_empty() {
-            events.push(Event::Windows(windows));
+            let at = self.at;
+            events.push(Event::Windows { windows, at });
         }
         if info["isUsingOverage"] == true || info["overageInUse"] == true {
             events.push(Event::OverageUsed);

@@ -1,5 +1,7 @@
 //! What an output file tells, in our words: the same for every provider.
 
+use jiff::Timestamp;
+
 use crate::quota::limit::{Limit, Reset};
 use crate::quota::window::Window;
 
@@ -31,7 +33,12 @@ pub enum Event {
     /// A tool was not allowed to work.
     Denied(String),
     /// The account's quota windows, as the server sent them with an answer.
-    Windows(Vec<Window>),
+    Windows {
+        /// Every one that it named.
+        windows: Vec<Window>,
+        /// When the line before was written; `None` when none before has a time.
+        at: Option<Timestamp>,
+    },
     /// A request was answered beyond the subscription, and is paid for.
     OverageUsed,
     /// The CLI tells people of a hitch that it deals with itself.

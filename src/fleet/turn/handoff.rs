@@ -103,7 +103,7 @@ impl Past {
             | Event::ToolBegan(_)
             | Event::Named(_)
             | Event::Denied(_)
-            | Event::Windows(_)
+            | Event::Windows { .. }
             | Event::OverageUsed
             | Event::Hitch(_) => {}
         }
@@ -205,7 +205,7 @@ mod tests {
             "It said nothing.",
             "## Launch 1, which came to its end",
             "> Fix the lexer\n> and test it\n",
-            "    exit 3   echo hello from the tool; echo to stderr >&2; exit 3\n",
+            "    exit 3   echo hello from the tool; exit 3\n",
             "> First line\n> second line\n",
         ] {
             assert!(text.contains(part), "{part} is not in {text}");

@@ -30,6 +30,8 @@ use self::event::{End, Event, Failure};
 use self::reader::Reader;
 use crate::clock::Clock;
 use crate::id::ProviderKind;
+use crate::provider;
+use crate::provider::home::conversation::Tail;
 use crate::quota::limit::{Ending, Limit};
 use crate::quota::window::Window;
 use crate::withheld::withhold;
@@ -56,6 +58,9 @@ pub struct Turn {
     pub failure: Option<Failure>,
     /// The account's windows as the server sent them last.
     pub windows: Vec<Window>,
+    /// When it did. `None` beside windows: with its first answer, so when the process was started is near
+    /// and not too late.
+    pub windows_at: Option<Timestamp>,
     /// A request was answered beyond the subscription, and is paid for.
     pub overage_used: bool,
     /// How it ended; `None` when nothing says that it did.
@@ -101,7 +106,10 @@ impl Turn {
                     self.denied.push(tool);
                 }
             }
-            Event::Windows(windows) => self.windows = windows,
+            Event::Windows { windows, at } => {
+                self.windows = windows;
+                self.windows_at = at;
+            }
             Event::OverageUsed => self.overage_used = true,
             Event::Failed(failure) => self.failure = Some(failure),
             Event::Ended { end, answer } => {
@@ -133,6 +141,7 @@ impl Turn {
         let is_own = |at: Option<Timestamp>| at.is_some_and(|at| at >= began);
         if is_own(ending.windows_at) && self.windows.is_empty() {
             self.windows.clone_from(&ending.windows);
+            self.windows_at = ending.windows_at;
         }
         let Some(failure) = self.failure.as_mut().filter(|_| is_own(ending.at)) else {
             return;
@@ -142,6 +151,25 @@ impl Turn {
         if failure.limit == Some(Limit::Quota) {
             let exact = ending.reset.filter(|reset| !reset.guessed);
             failure.reset = exact.or(failure.reset).or(ending.reset);
+        }
+    }
+
+    /// The same from the conversation's transcript in the home of the account that it ran on; nothing when
+    /// there is none.
+    pub fn refine_by_transcript(
+        &mut self,
+        provider: ProviderKind,
+        home: &Utf8Path,
+        workspace: &Utf8Path,
+        began: Timestamp,
+        local: &TimeZone,
+    ) {
+        let provider = provider::of(provider);
+        let session = self.session.as_deref();
+        let path = session.and_then(|session| provider.transcript(home, workspace, session));
+        let tail = path.and_then(|path| Tail::read(&path).ok());
+        if let Some(tail) = tail {
+            self.refine(&provider.ending(&tail, local), began);
         }
     }
 

@@ -8,6 +8,7 @@ use super::event::End::{Completed, Failed, Interrupted};
 use super::judge::{Ended, ExitFacts, FailedBy, judge};
 use super::{NO_CONVERSATION, Turn, UNNAMED};
 use crate::id::ProviderKind::{self, Claude, Codex};
+use crate::provider::home::tests::World;
 use crate::quota::limit::{Ending, Limit, Reset};
 
 /// What a real CLI wrote in the lab.
@@ -121,6 +122,32 @@ fn a_limit_has_its_kind_and_its_reset() {
         judge(ExitFacts::Status(1), &codex, None, false).held_until(),
         Some(exact.at)
     );
+}
+
+#[test]
+fn a_rollout_in_the_home_has_the_exact_reset() {
+    let world = World::new();
+    let mut codex = turn(Codex, "limit");
+    let session = codex.session.clone().unwrap();
+    let event = |payload: serde_json::Value| json!({"timestamp": "2026-11-30T19:02:01Z", "type": "event_msg", "payload": payload});
+    let window = json!({"used_percent": 100, "window_minutes": 300, "resets_at": 1_796_072_511});
+    let told = event(
+        json!({"type": "token_count", "rate_limits": {"limit_id": "codex", "primary": window}}),
+    );
+    let over = event(json!({"type": "task_complete", "error": {
+        "message": "You've hit your usage limit.", "codex_error_info": "usage_limit_exceeded"}}));
+    world.write(
+        &format!("home/sessions/2026/11/30/rollout-2026-11-30T19-02-00-{session}.jsonl"),
+        &format!("{told}\n{over}\n"),
+    );
+    let (home, work) = (world.path("home"), world.path("work"));
+    codex.refine_by_transcript(Codex, &home, &work, said(), &TimeZone::UTC);
+    let until = judge(ExitFacts::Status(1), &codex, None, false).held_until();
+    assert_eq!(until.unwrap().as_second(), 1_796_072_511);
+    assert_eq!((codex.windows.len(), codex.windows_at.is_some()), (1, true));
+    let mut other = turn(Codex, "limit");
+    other.refine_by_transcript(Codex, &work, &work, said(), &TimeZone::UTC);
+    assert_eq!(other, turn(Codex, "limit"));
 }
 
 #[test]
@@ -304,6 +331,22 @@ fn foreign_lines_tell_nothing_and_a_broken_letter_does_not_hide_a_line() {
         (Some("a\u{fffd}b"), Some(Completed))
     );
     assert_eq!(of(Claude, &bytes), Turn::default());
+}
+
+#[test]
+fn windows_are_as_old_as_the_answer_that_they_came_with() {
+    let tool = turn(Claude, "tool");
+    let at = tool.windows_at.unwrap().to_string();
+    assert_eq!(
+        (tool.windows.len(), &at[..]),
+        (2, "2026-11-30T19:47:52.986Z")
+    );
+    assert!((tool.windows[0].remaining_percent - 90.0).abs() < 1e-9);
+    assert_eq!(
+        turn(Claude, "limit").windows_at,
+        None,
+        "no line before it has a time"
+    );
 }
 
 #[test]

@@ -89,7 +89,7 @@ impl Transcript {
                 };
                 again.unwrap_or_default() + &format!("== turn {how}\n")
             }
-            Event::Named(_) | Event::Windows(_) => String::new(),
+            Event::Named(_) | Event::Windows { .. } => String::new(),
         }
     }
 }
@@ -157,8 +157,8 @@ mod tests {
     fn both_providers_read_alike() {
         let told = |head: &str| {
             format!(
-                "{head}\n$ echo hello from the tool; echo to stderr >&2; exit 3\n    hello from the tool\n    \
-                 to stderr\n  [exit 3]\n  First line\n  second line\n== turn is complete\n"
+                "{head}\n$ echo hello from the tool; exit 3\n    hello from the tool\n  \
+                   [exit 3]\n  First line\n  second line\n== turn is complete\n"
             )
         };
         let claude = of(Claude, "tool").replace("    Exit code 3\n", "");
