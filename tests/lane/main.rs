@@ -20,6 +20,7 @@ mod hooks;
 mod identity;
 mod lab;
 mod limits;
+mod outputs;
 mod overlay;
 mod people;
 mod provisioning;
