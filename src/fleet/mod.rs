@@ -5,5 +5,9 @@
 //! host per running turn is the parent of the leased process, everything else is a command over durable
 //! files, and `fleet run` is a loop around the same step.
 
+pub mod files;
+pub mod launch;
+pub mod ledger;
 pub mod model;
+pub mod record;
 pub mod state;
