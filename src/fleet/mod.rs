@@ -11,3 +11,4 @@ pub mod ledger;
 pub mod model;
 pub mod record;
 pub mod state;
+pub mod turn;
