@@ -95,6 +95,10 @@ pub mod code {
         TASK_CONFLICT "task_conflict" Refused "the task has a lease with other terms";
         NESTED "nested" Refused "a worker tried to start another worker under its own task";
         SESSION_MISMATCH "session_mismatch" Refused "the session belongs elsewhere";
+        REPOSITORY_INVALID "repository_invalid" Refused "no git worktree with a commit is there";
+        SCOPE_INVALID "scope_invalid" Refused "a path that no step may own";
+        MERGE_CONFLICT "merge_conflict" Refused "the changes do not fit the checkout, which was left alone";
+        WORKTREE_UNMERGED "worktree_unmerged" Refused "a step's worktree holds changes that are nowhere else";
         RECORD_DAMAGED "record_damaged" Refused "a state record cannot be read and is left alone";
         NEWER_FORMAT "newer_format" Refused "the file was made by a newer agent-fleet";
         CAPACITY "capacity" Capacity "every slot is taken";
@@ -119,6 +123,8 @@ pub mod code {
         TASK_OWNED "task_owned" Busy "a live worker owns the task";
         LOCK_TIMEOUT "lock_timeout" Busy "a lock was not free in time";
         PROBE_SLOW "probe_slow" Busy "the provider's CLI is still refreshing a login";
+        GIT_MISSING "git_missing" System "the git program is not installed";
+        GIT_FAILED "git_failed" System "git failed";
         IO "io" System "reading or writing failed";
         DISK_FULL "disk_full" System "no space is left";
         READ_ONLY "read_only" System "the file system is read-only or the file may not be written";

@@ -5,4 +5,10 @@
 //! host per running turn is the parent of the leased process, everything else is a command over durable
 //! files, and `fleet run` is a loop around the same step.
 
+pub mod baseline;
+pub mod git;
 pub mod model;
+pub mod repository;
+
+#[cfg(test)]
+mod checkout_tests;
