@@ -9,6 +9,7 @@ pub mod baseline;
 pub mod git;
 pub mod model;
 pub mod repository;
+pub mod scope;
 
 #[cfg(test)]
 mod checkout_tests;
