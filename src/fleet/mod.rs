@@ -10,6 +10,10 @@ pub mod git;
 pub mod model;
 pub mod repository;
 pub mod scope;
+pub mod tree;
+pub mod worktree;
 
 #[cfg(test)]
 mod checkout_tests;
+#[cfg(test)]
+mod worktree_tests;
