@@ -7,6 +7,7 @@
 
 pub mod baseline;
 pub mod git;
+pub mod merge;
 pub mod model;
 pub mod repository;
 pub mod scope;
@@ -15,5 +16,7 @@ pub mod worktree;
 
 #[cfg(test)]
 mod checkout_tests;
+#[cfg(test)]
+mod crash_tests;
 #[cfg(test)]
 mod worktree_tests;
