@@ -94,10 +94,14 @@ pub mod code {
         MONEY_GUARD "money_guard" Refused "it would spend money outside the subscription";
         TASK_CONFLICT "task_conflict" Refused "the task has a lease with other terms";
         NESTED "nested" Refused "a worker tried to start another worker under its own task";
+        STEP_NOT_READY "step_not_ready" Refused "the step or its worker cannot take this now";
+        REVIEW_MISSING "review_missing" Refused "a review is missing, unverified or of another diff";
+        ACCEPTANCE_FAILED "acceptance_failed" Refused "what the step was to bring is not there";
+        TREE_CHANGED "tree_changed" Refused "HEAD or the index of the checkout changed during the run";
+        MERGE_CONFLICT "merge_conflict" Refused "the worktree's changes cannot be brought over as they are";
         SESSION_MISMATCH "session_mismatch" Refused "the session belongs elsewhere";
         REPOSITORY_INVALID "repository_invalid" Refused "no git worktree with a commit is there";
         SCOPE_INVALID "scope_invalid" Refused "a path that no step may own";
-        MERGE_CONFLICT "merge_conflict" Refused "the changes do not fit the checkout, which was left alone";
         WORKTREE_UNMERGED "worktree_unmerged" Refused "a step's worktree holds changes that are nowhere else";
         RECORD_DAMAGED "record_damaged" Refused "a state record cannot be read and is left alone";
         NEWER_FORMAT "newer_format" Refused "the file was made by a newer agent-fleet";
@@ -121,6 +125,9 @@ pub mod code {
         LEASE_ACTIVE "lease_active" Busy "a live lease is in the way";
         TRANSACTION_PENDING "transaction_pending" Busy "a change of a login was cut short and could not be taken back";
         TASK_OWNED "task_owned" Busy "a live worker owns the task";
+        RUN_ACTIVE "run_active" Busy "another run of the checkout has a worker that may still run";
+        WORKER_ACTIVE "worker_active" Busy "the worker has a process, or may have one";
+        HELD "held" Busy "a person holds launches";
         LOCK_TIMEOUT "lock_timeout" Busy "a lock was not free in time";
         PROBE_SLOW "probe_slow" Busy "the provider's CLI is still refreshing a login";
         GIT_MISSING "git_missing" System "the git program is not installed";

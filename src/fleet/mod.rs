@@ -6,11 +6,16 @@
 //! files, and `fleet run` is a loop around the same step.
 
 pub mod baseline;
+pub mod files;
 pub mod git;
+pub mod launch;
+pub mod ledger;
 pub mod merge;
 pub mod model;
+pub mod record;
 pub mod repository;
 pub mod scope;
+pub mod state;
 pub mod tree;
 pub mod worktree;
 

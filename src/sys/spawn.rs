@@ -226,7 +226,7 @@ fn prepare(program: &Program) -> Command {
     command
 }
 
-fn spawn(command: &mut Command) -> io::Result<Child> {
+pub(super) fn spawn(command: &mut Command) -> io::Result<Child> {
     let mut tries = 0;
     loop {
         match command.spawn() {
