@@ -114,6 +114,12 @@ pub fn create<T: Serialize>(path: &Utf8Path, record: &T) -> Result<bool> {
     establish(path, &bytes(record)?)
 }
 
+/// SHA-256 (64 hex) of a record as it is written.
+pub fn digest<T: Serialize>(record: &T) -> Result<String> {
+    use sha2::{Digest as _, Sha256};
+    Ok(crate::id::hex(&Sha256::digest(bytes(record)?)))
+}
+
 fn make_parent(path: &Utf8Path) -> Result<()> {
     path.parent().map_or(Ok(()), directory::establish)
 }
