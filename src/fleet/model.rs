@@ -3,6 +3,8 @@
 //! Every record is JSON with a `schema` of [`SCHEMA`]; another number is refused, never upgraded in place.
 //! Unknown fields are ignored, so that a field can be added.
 
+use std::collections::BTreeSet;
+
 use camino::Utf8PathBuf;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -164,9 +166,9 @@ pub struct StepProgress {
     /// Why, in one word; `None` when the state says it all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// Launches that counted.
+    /// Tokens of the launches that counted as attempts.
     #[serde(default)]
-    pub attempts: u32,
+    pub attempts: BTreeSet<String>,
     /// Families of every model that worked on it.
     #[serde(default)]
     pub author_families: Vec<String>,
@@ -180,7 +182,7 @@ impl Default for StepProgress {
         Self {
             state: StepState::Pending,
             reason: None,
-            attempts: 0,
+            attempts: BTreeSet::new(),
             author_families: Vec::new(),
             accepted_diff: None,
         }

@@ -3,6 +3,11 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+/// A word that is none of those that may stand there.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("it is one of {0}")]
+pub struct UnknownWord(String);
+
 macro_rules! words {
     ($(#[$doc:meta])* $name:ident { $($(#[$variant_doc:meta])* $variant:ident = $word:literal,)+ }) => {
         $(#[$doc])*
@@ -14,15 +19,15 @@ macro_rules! words {
             pub const ALL: &[Self] = &[$(Self::$variant,)+];
 
             /// The word in files and answers.
-            pub fn word(self) -> &'static str {
+            pub const fn word(self) -> &'static str {
                 match self { $(Self::$variant => $word,)+ }
             }
         }
 
         impl std::str::FromStr for $name {
-            type Err = ();
-            fn from_str(text: &str) -> Result<Self, ()> {
-                match text { $($word => Ok(Self::$variant),)+ _ => Err(()) }
+            type Err = UnknownWord;
+            fn from_str(text: &str) -> Result<Self, UnknownWord> {
+                match text { $($word => Ok(Self::$variant),)+ _ => Err(UnknownWord([$($word,)+].join(", "))) }
             }
         }
 
@@ -145,6 +150,11 @@ words! {
 }
 
 impl WorkerState {
+    /// Whether it was asked to end.
+    pub fn is_ending(self) -> bool {
+        matches!(self, Self::Stopping | Self::StopFailed)
+    }
+
     /// Whether a process of it lives or may live, so that its files and its place are taken.
     pub fn holds_slot(self) -> bool {
         match self {
@@ -247,6 +257,6 @@ mod tests {
             let json = serde_json::to_value(state).unwrap();
             assert_eq!(json, state.word());
         }
-        assert_eq!("gone".parse::<RunState>(), Err(()));
+        assert!("gone".parse::<RunState>().is_err());
     }
 }

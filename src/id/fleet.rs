@@ -94,6 +94,12 @@ impl RepositoryKey {
         Self(text)
     }
 
+    /// Reads [`RepositoryKey::as_str`] back.
+    pub fn parse(text: &str) -> Option<Self> {
+        let digits = |byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+        (text.len() == 16 && text.bytes().all(digits)).then(|| Self(text.to_owned()))
+    }
+
     /// The 16 digits.
     pub fn as_str(&self) -> &str {
         &self.0
