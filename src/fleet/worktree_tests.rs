@@ -179,9 +179,9 @@ fn what_is_left_is_listed_whatever_became_of_it() {
         found[1].record.as_ref().unwrap_err().code,
         code::RECORD_DAMAGED
     );
-    sweep(&below, &Clock::real());
+    sweep(&below.join("run"), &Clock::real());
     assert!(below.join("run/.tmp-x").exists());
-    sweep(&below, &Clock::moved("+7200"));
+    sweep(&below.join("run"), &Clock::moved("+7200"));
     assert!(!below.join("run/.tmp-x").exists());
     fs::remove_dir_all(&worktree.root).unwrap();
     assert_eq!(
