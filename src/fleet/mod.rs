@@ -16,6 +16,7 @@ pub mod record;
 pub mod repository;
 pub mod scope;
 pub mod state;
+pub mod turn;
 pub mod tree;
 pub mod worktree;
 
