@@ -340,8 +340,8 @@ mod tests {
         variables.push(("GIT_DIR".into(), elsewhere.root.join(".git").into()));
         variables.push(("GIT_INDEX_FILE".into(), "/no/such/index".into()));
         let git = Git::find(&variables.into_iter().collect(), Clock::real()).unwrap();
-        let top = git.call(&checkout.root, &["rev-parse", "--show-toplevel"]);
-        assert_eq!(top.line().unwrap(), checkout.root);
+        let own = git.call(&checkout.root, &["rev-parse", "--absolute-git-dir"]);
+        assert_eq!(own.line().unwrap(), checkout.root.join(".git"));
         let mark = checkout.root.join("ran");
         let script = format!("#!/bin/sh\ntouch '{mark}'\n");
         let hook = checkout.root.join(".git/monitor");

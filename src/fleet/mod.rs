@@ -16,8 +16,8 @@ pub mod record;
 pub mod repository;
 pub mod scope;
 pub mod state;
-pub mod turn;
 pub mod tree;
+pub mod turn;
 pub mod worktree;
 
 #[cfg(test)]

@@ -197,7 +197,7 @@ fn directories_and_links_of_the_person_are_not_walked_over() {
     let elsewhere = step.checkout.beside("elsewhere");
     fs::create_dir(&elsewhere).unwrap();
     symlink(&elsewhere, step.checkout.path("way")).unwrap();
-    step.refused();
+    assert!(step.refused().message.contains("`way/file`"));
     assert_eq!(elsewhere.read_dir_utf8().unwrap().count(), 0);
     fs::remove_file(step.checkout.path("way")).unwrap();
     step.checkout.write("way/file/below", "person\n");
