@@ -99,6 +99,9 @@ pub mod code {
         ACCEPTANCE_FAILED "acceptance_failed" Refused "what the step was to bring is not there";
         TREE_CHANGED "tree_changed" Refused "HEAD or the index of the checkout changed during the run";
         MERGE_CONFLICT "merge_conflict" Refused "the worktree's changes cannot be brought over as they are";
+        SETTINGS_INVALID "settings_invalid" Refused "the settings of the fleet cannot be used as they are";
+        PLAN_INVALID "plan_invalid" Refused "the plan cannot be run as it is";
+        PROMPT_INVALID "prompt_invalid" Refused "a prompt cannot be made, or is not finished";
         SESSION_MISMATCH "session_mismatch" Refused "the session belongs elsewhere";
         RECORD_DAMAGED "record_damaged" Refused "a state record cannot be read and is left alone";
         NEWER_FORMAT "newer_format" Refused "the file was made by a newer agent-fleet";

@@ -9,5 +9,9 @@ pub mod files;
 pub mod launch;
 pub mod ledger;
 pub mod model;
+pub mod plan;
 pub mod record;
+pub mod settings;
 pub mod state;
+#[cfg(test)]
+mod trial;

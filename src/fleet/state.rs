@@ -14,7 +14,7 @@ macro_rules! words {
             pub const ALL: &[Self] = &[$(Self::$variant,)+];
 
             /// The word in files and answers.
-            pub fn word(self) -> &'static str {
+            pub const fn word(self) -> &'static str {
                 match self { $(Self::$variant => $word,)+ }
             }
         }
