@@ -11,6 +11,7 @@ pub mod ledger;
 pub mod model;
 pub mod plan;
 pub mod record;
+pub mod report;
 pub mod settings;
 pub mod state;
 #[cfg(test)]
