@@ -10,6 +10,7 @@ pub mod launch;
 pub mod ledger;
 pub mod model;
 pub mod plan;
+pub mod prompt;
 pub mod record;
 pub mod report;
 pub mod settings;
