@@ -103,6 +103,9 @@ pub mod code {
         PLAN_INVALID "plan_invalid" Refused "the plan cannot be run as it is";
         PROMPT_INVALID "prompt_invalid" Refused "a prompt cannot be made, or is not finished";
         SESSION_MISMATCH "session_mismatch" Refused "the session belongs elsewhere";
+        REPOSITORY_INVALID "repository_invalid" Refused "no git worktree with a commit is there";
+        SCOPE_INVALID "scope_invalid" Refused "a path that no step may own";
+        WORKTREE_UNMERGED "worktree_unmerged" Refused "a step's worktree holds changes that are nowhere else";
         RECORD_DAMAGED "record_damaged" Refused "a state record cannot be read and is left alone";
         NEWER_FORMAT "newer_format" Refused "the file was made by a newer agent-fleet";
         CAPACITY "capacity" Capacity "every slot is taken";
@@ -130,6 +133,8 @@ pub mod code {
         HELD "held" Busy "a person holds launches";
         LOCK_TIMEOUT "lock_timeout" Busy "a lock was not free in time";
         PROBE_SLOW "probe_slow" Busy "the provider's CLI is still refreshing a login";
+        GIT_MISSING "git_missing" System "the git program is not installed";
+        GIT_FAILED "git_failed" System "git failed";
         IO "io" System "reading or writing failed";
         DISK_FULL "disk_full" System "no space is left";
         READ_ONLY "read_only" System "the file system is read-only or the file may not be written";

@@ -5,15 +5,30 @@
 //! host per running turn is the parent of the leased process, everything else is a command over durable
 //! files, and `fleet run` is a loop around the same step.
 
+pub mod baseline;
 pub mod files;
+pub mod git;
 pub mod launch;
 pub mod ledger;
+pub mod merge;
 pub mod model;
 pub mod plan;
 pub mod prompt;
 pub mod record;
 pub mod report;
+pub mod repository;
+pub mod scope;
 pub mod settings;
 pub mod state;
+pub mod tree;
+pub mod turn;
+pub mod worktree;
+
+#[cfg(test)]
+mod checkout_tests;
+#[cfg(test)]
+mod crash_tests;
 #[cfg(test)]
 mod trial;
+#[cfg(test)]
+mod worktree_tests;

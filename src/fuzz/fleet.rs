@@ -7,6 +7,7 @@ use crate::fleet::plan::compile::{Ground, compile};
 use crate::fleet::plan::graph;
 use crate::fleet::plan::text::{Form, parse};
 use crate::fleet::report;
+use crate::fleet::scope::path::{self, Case};
 use crate::fleet::settings::Settings;
 use crate::fleet::settings::layer::{self, Known, Layer, Whose};
 use crate::fleet::settings::pools::Pools;
@@ -87,7 +88,8 @@ pub fn fleet_plan(bytes: &[u8]) {
         let ground = Ground {
             settings: &settings,
             pools: &pools,
-            file: &|file| Ok(file.into()),
+            file: &path::check,
+            case: Case::Sensitive,
         };
         let Ok(compiled) = compile(&text, ground) else {
             return;
@@ -112,7 +114,7 @@ pub fn fleet_plan(bytes: &[u8]) {
             }
         }
         assert_eq!(placed.len(), plan.steps.len());
-        graph::serialised(&plan);
+        graph::serialised(&plan, Case::Sensitive);
     });
 }
 

@@ -87,6 +87,8 @@ const PURE: &[&str] = &[
     "choose::patience",
     "choose::rank",
     "choose::turn",
+    "fleet::scope::lines",
+    "fleet::scope::path",
     "identity::conflict",
     "lease::transition",
     "provider::*::environment",
