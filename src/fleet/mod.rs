@@ -23,6 +23,7 @@ pub mod merge;
 pub mod model;
 pub mod plan;
 pub mod prompt;
+pub mod reconcile;
 pub mod record;
 pub mod report;
 pub mod repository;
@@ -30,9 +31,14 @@ pub mod result;
 pub mod review;
 pub mod scope;
 pub mod settings;
+pub mod settle;
+pub mod show;
+pub mod start;
 pub mod state;
+pub mod tick;
 pub mod tree;
 pub mod turn;
+pub mod verify;
 pub mod worktree;
 
 #[cfg(test)]

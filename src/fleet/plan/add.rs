@@ -168,7 +168,7 @@ pub fn drop(plan: &Plan, progress: &Progress, id: &StepId, why: &str) -> Result<
     let step = plan.step(id).ok_or_else(|| Refused::NoStep(id.clone()))?;
     let standing = progress.get(id).cloned().unwrap_or_default();
     let launched = !matches!(standing.state, StepState::Pending | StepState::Ready);
-    if launched || standing.attempts > 0 {
+    if launched || !standing.attempts.is_empty() {
         return Err(Refused::Launched {
             step: id.clone(),
             state: standing.state,
