@@ -26,6 +26,7 @@ mod docs;
 mod enroll;
 mod evidence;
 mod first_contract;
+mod fleet;
 mod formats;
 mod generated;
 mod guard;
