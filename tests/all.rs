@@ -34,6 +34,7 @@ mod hooks;
 mod http_client;
 mod identity;
 mod import;
+mod killed;
 mod launch;
 mod lease_elsewhere;
 mod lease_late;
