@@ -40,7 +40,6 @@ mod lease_elsewhere;
 mod lease_late;
 mod lease_process;
 mod lease_store;
-mod lease_storm;
 mod lease_watch;
 mod pace;
 mod pages;
