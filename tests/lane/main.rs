@@ -14,6 +14,7 @@ mod enroll;
 mod enroll_refused;
 mod gate;
 mod given;
+mod grammar;
 mod guard;
 mod guard_files;
 mod hooks;
