@@ -37,7 +37,7 @@ pub fn provision(context: &Context, registry: &Registry, profile: &Profile) -> R
             &program,
         )?;
     }
-    let locks = Locks::new(&context.roots.state, context.clock);
+    let locks = Locks::of(context);
     let (_turnstile, guard) = locks.maintenance(profile.provider, "profile provision")?;
     let recovered = pending::settle(context, profile.provider, &guard)?;
     changes.extend(recovered.iter().map(Recovered::told));
