@@ -25,6 +25,7 @@ mod crash_many;
 mod docs;
 mod enroll;
 mod evidence;
+mod exposed;
 mod first_contract;
 mod formats;
 mod generated;

@@ -15,6 +15,7 @@ use crate::provider::{self, HomePlan, codex};
 use crate::registry::binary;
 use crate::registry::schema::{Profile, Registry};
 use crate::store::lock::Locks;
+use crate::store::owner::{self, Exposed};
 use crate::transaction::pending;
 use crate::transaction::recover::Recovered;
 
@@ -23,6 +24,7 @@ use crate::transaction::recover::Recovered;
 /// Holds the provider's maintenance locks while files change, so that no lease is granted meanwhile; a file
 /// that a running worker reads is refused with `lease_active`.
 pub fn provision(context: &Context, registry: &Registry, profile: &Profile) -> Result<Vec<String>> {
+    is_own(profile)?;
     let mut changes = Vec::new();
     if program::ensure(context)? {
         changes.push(format!("linked `{}`", program::path(context)));
@@ -48,8 +50,18 @@ pub fn provision(context: &Context, registry: &Registry, profile: &Profile) -> R
     Ok(changes)
 }
 
+/// Refuses a home that somebody else could change, or that a link stands for: what is in it decides whose login a
+/// worker uses and which programs run.
+pub fn is_own(profile: &Profile) -> Result<(), Exposed> {
+    owner::check_in_place(
+        &format!("the home of profile `{}`,", profile.id),
+        &profile.home,
+    )
+}
+
 /// Whether the home of a profile can take workers; starts nothing and writes nothing.
 pub fn readiness(context: &Context, registry: &Registry, profile: &Profile) -> Result<()> {
+    is_own(profile)?;
     let program = program::path(context);
     let plan = plan(context, registry, profile, &program)?;
     Ok(provider::of(profile.provider).readiness(&plan)?)

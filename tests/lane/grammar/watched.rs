@@ -95,7 +95,11 @@ impl Watched {
             accounts: LEASED + 1,
             ..Plan::default()
         };
-        let world = World::new(&plan, &projects);
+        let mut world = World::new(&plan, &projects);
+        // Some commands of a screen open these, and wait for them.
+        for name in ["BROWSER", "EDITOR", "VISUAL"] {
+            world.set(name, "true");
+        }
         for cli in BOTH {
             world.lab.make_home(
                 cli.name(),
@@ -382,7 +386,10 @@ impl Cell<'_> {
             }
             let name = path.file_stem().unwrap_or_default().to_string_lossy();
             let right = match own {
-                Own::Named(session) => session.as_deref().is_some_and(|id| name.ends_with(id)),
+                // What its own agents say is kept in a folder of its name.
+                Own::Named(session) => session
+                    .as_deref()
+                    .is_some_and(|id| path.to_string_lossy().contains(id)),
                 Own::New => old.is_none(),
             };
             if !right {
