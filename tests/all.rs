@@ -26,6 +26,7 @@ mod docs;
 mod enroll;
 mod evidence;
 mod exposed;
+mod files;
 mod first_contract;
 mod formats;
 mod generated;

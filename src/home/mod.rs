@@ -5,10 +5,12 @@ pub mod program;
 use std::time::Duration;
 
 use camino::Utf8Path;
+use rustix::fs::{Access, access};
+use rustix::io::Errno;
 
 use crate::contract::lease::Verdict;
 use crate::env::Context;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::id::{ProfileId, ProviderKind};
 use crate::lease::{LeaseStore as _, TableStore};
 use crate::provider::{self, HomePlan, codex};
@@ -59,9 +61,20 @@ pub fn is_own(profile: &Profile) -> Result<(), Exposed> {
     )
 }
 
+/// Refuses a home that cannot be written: the provider's CLI would end there without saying why, or lose the login that
+/// it renews.
+fn is_writable(profile: &Profile) -> Result<()> {
+    match access(profile.home.as_std_path(), Access::WRITE_OK) {
+        // One that is not there is not set up yet, which is said with the command that does it.
+        Ok(()) | Err(Errno::NOENT) => Ok(()),
+        Err(error) => Err(Error::io("write to the home", &profile.home, &error.into())),
+    }
+}
+
 /// Whether the home of a profile can take workers; starts nothing and writes nothing.
 pub fn readiness(context: &Context, registry: &Registry, profile: &Profile) -> Result<()> {
     is_own(profile)?;
+    is_writable(profile)?;
     let program = program::path(context);
     let plan = plan(context, registry, profile, &program)?;
     Ok(provider::of(profile.provider).readiness(&plan)?)
