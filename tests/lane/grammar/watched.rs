@@ -353,9 +353,9 @@ impl Cell<'_> {
         for folder in ["home", "canary", "elsewhere"] {
             // Claude Code's screen writes these whatever its arguments are.
             files(&self.watched.world.lab.path(folder), &mut outside, |path| {
-                !path
-                    .to_string_lossy()
-                    .contains("/home/.cache/claude-cli-nodejs/")
+                let habits = ["/home/.cache/claude-cli-nodejs/", "/home/.npm/_logs/"];
+                let text = path.to_string_lossy();
+                !habits.iter().any(|habit| text.contains(habit))
                     && !path.ends_with("claude-code-url-handler.desktop")
             });
         }
