@@ -305,8 +305,9 @@ impl Context {
 }
 
 /// Commands that consist of a noun and a verb.
-const NOUNS: [&str; 9] = [
+const NOUNS: [&str; 10] = [
     "config",
+    "fleet",
     "hook",
     "lease",
     "pool",

@@ -13,6 +13,7 @@ mod config;
 mod contract;
 mod demo;
 mod doctor;
+mod fleet;
 mod format;
 mod hook;
 mod init;
@@ -167,6 +168,8 @@ enum Command {
     Choose(choose::ChooseArguments),
     /// Reserve an account for a task, give it back, see who holds which
     Lease(lease::LeaseArguments),
+    /// Run plans of work on leased workers
+    Fleet(fleet::FleetArguments),
     /// What happened, and which command did it
     Audit(audit::AuditArguments),
     /// Which conversation continues a task
@@ -370,6 +373,7 @@ fn dispatch(world: &World, app: &App, command: Command) -> Result<Outcome> {
         Command::Demo(arguments) => demo::run(app, &arguments),
         Command::Doctor(arguments) => doctor::run(app, &arguments),
         Command::Exec(arguments) => launch::exec(app, arguments),
+        Command::Fleet(arguments) => fleet::run(app, arguments),
         Command::Init(arguments) => init::run(app, &arguments),
         Command::Lease(arguments) => lease::run(app, arguments),
         Command::Man(arguments) => man::run(&arguments),

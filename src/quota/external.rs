@@ -344,9 +344,9 @@ mod tests {
                 {"id": "seven_day", "kind": "weekly", "percentRemaining": 100},
             ]);
             let read = read_back(&changed).unwrap();
-            let remaining = read.usage.windows[0].remaining_percent;
-            assert_eq!(remaining, wanted.unwrap_or(0.0), "{left} left, {used} used");
-            assert_eq!(read.usage.misread, wanted.is_none());
+            let got = (read.usage.windows[0].remaining_percent, read.usage.misread);
+            let wanted = (wanted.unwrap_or(0.0), wanted.is_none());
+            assert_eq!(got, wanted, "{left} left, {used} used");
         }
     }
 

@@ -21,12 +21,19 @@ use rustix::io::Errno;
 use super::{owner, read};
 use crate::clock::{Clock, Deadline};
 use crate::error::{Code, Error, Refusal, Result, code};
+use crate::id::fleet::{RepositoryKey, RunId};
 use crate::id::{ProfileId, ProviderKind};
 use crate::sys::{filesystem, flock, process, shell};
 
 /// Which lock; variants stand in the order in which they may be taken.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Name {
+    /// Beginning a run in a checkout.
+    Repository(RepositoryKey),
+    /// Everything that changes one run.
+    Run(RepositoryKey, RunId),
+    /// What launches of the fleet are held by.
+    Holds,
     /// Lets maintenance in between selections.
     Turnstile(ProviderKind),
     /// Shared while selecting, exclusive for maintenance.
@@ -48,6 +55,9 @@ pub enum Name {
 impl Name {
     fn file(&self) -> String {
         match self {
+            Self::Repository(key) => format!("repository-{key}.lock"),
+            Self::Run(key, run) => format!("run-{key}-{run}.lock"),
+            Self::Holds => "holds.lock".to_owned(),
             Self::Turnstile(provider) => format!("turnstile-{provider}.lock"),
             Self::Provider(provider) => format!("provider-{provider}.lock"),
             Self::Leases => "leases.lock".to_owned(),

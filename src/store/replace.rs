@@ -5,6 +5,8 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+
 use super::read;
 use crate::crash_point;
 use crate::error::{Error, Result};
@@ -98,6 +100,18 @@ pub fn rename(from: impl AsRef<Path>, to: impl AsRef<Path>) -> Result<()> {
     let from = from.as_ref();
     #[expect(clippy::disallowed_methods, reason = "renames belong here")]
     fs::rename(from, to).map_err(|error| Error::io("rename", from, &error))
+}
+
+/// Makes two files trade their names in one step. Not synced. Refused on file systems that cannot do it.
+pub fn exchange(one: impl AsRef<Path>, other: impl AsRef<Path>) -> io::Result<()> {
+    let (one, other) = (one.as_ref(), other.as_ref());
+    renameat_with(CWD, one, CWD, other, RenameFlags::EXCHANGE).map_err(Into::into)
+}
+
+/// Gives a file a name that nothing has yet; refused with `AlreadyExists` when something does. Not synced.
+pub fn rename_new(from: impl AsRef<Path>, to: impl AsRef<Path>) -> io::Result<()> {
+    let (from, to) = (from.as_ref(), to.as_ref());
+    renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE).map_err(Into::into)
 }
 
 /// Makes renames and removals in a directory survive a power cut.

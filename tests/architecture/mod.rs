@@ -46,6 +46,7 @@ const LAYERS: &[(&str, &str, &[&str])] = &[
             "choose", "enroll", "home", "import", "lease", "report", "worker",
         ],
     ),
+    ("fleet", "plans of work, on top of all that", &["fleet"]),
     (
         "face",
         "what people and programs see",
@@ -86,6 +87,8 @@ const PURE: &[&str] = &[
     "choose::patience",
     "choose::rank",
     "choose::turn",
+    "fleet::scope::lines",
+    "fleet::scope::path",
     "identity::conflict",
     "lease::transition",
     "provider::*::environment",
