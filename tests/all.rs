@@ -25,6 +25,8 @@ mod crash_many;
 mod docs;
 mod enroll;
 mod evidence;
+mod exposed;
+mod files;
 mod first_contract;
 mod fleet;
 mod formats;

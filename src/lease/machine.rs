@@ -25,7 +25,7 @@ use crate::id::TaskKey;
 use crate::store::inplace::Blocks;
 use crate::store::lock::{Guard, Locks, Mode, Name};
 use crate::store::replace::{self, Durability};
-use crate::store::{directory, read, seal};
+use crate::store::{directory, owner, read, seal};
 
 /// What a call sees of the world, and the changes it makes.
 pub(super) trait Machine: Debug {
@@ -189,7 +189,7 @@ impl Machine for ThisMachine {
                     Access::Read => "read",
                     Access::Write => "open",
                 };
-                Err(Error::io(what, &path, &error))
+                Err(owner::refused(what, &path, &error))
             }
         }
     }

@@ -18,6 +18,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use fs4::{FileExt, TryLockError};
 use rustix::io::Errno;
 
+use super::{owner, read};
 use crate::clock::{Clock, Deadline};
 use crate::env::{Context, Faults};
 use crate::error::{Code, Error, Refusal, Result, code};
@@ -263,13 +264,9 @@ impl Locks {
 
     fn open(&self, path: &Utf8Path) -> Result<File> {
         let open = || {
-            OpenOptions::new()
-                .read(true)
-                .write(true)
-                .create(true)
-                .truncate(false)
-                .mode(0o600)
-                .open(path)
+            let mut options = OpenOptions::new();
+            options.read(true).write(true).create(true).truncate(false);
+            owner::open(options.mode(0o600), path)
         };
         let file = match open() {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -283,11 +280,11 @@ impl Locks {
                     io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::PermissionDenied
                 ) =>
             {
-                File::open(path).map_err(|_| error)
+                read::open(path).map_err(|_| error)
             }
             other => other,
         };
-        let file = file.map_err(|error| Error::io("open the lock", path, &error))?;
+        let file = file.map_err(|error| owner::refused("open the lock", path, &error))?;
         match filesystem::untrusted_kind(&file) {
             Some(kind) => Err(LockError::Filesystem {
                 path: path.to_owned(),
@@ -301,7 +298,7 @@ impl Locks {
     /// Whom the body of a lock names, if that process still lives.
     pub fn holder(&self, name: &Name) -> Option<String> {
         let mut text = String::new();
-        let file = File::open(self.directory.join(name.file())).ok()?;
+        let file = read::open(self.directory.join(name.file())).ok()?;
         file.take(256).read_to_string(&mut text).ok()?;
         let mut words = text.split_whitespace();
         let (pid, start): (u32, u64) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);

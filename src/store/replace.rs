@@ -1,6 +1,6 @@
 //! Whole-file replacement: a reader sees the old bytes or the new ones, never a mixture.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
@@ -8,6 +8,7 @@ use std::path::Path;
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 
 use super::lock::{self, Mode};
+use super::read;
 use crate::crash_point;
 use crate::error::{Error, Result};
 
@@ -118,7 +119,7 @@ pub fn rename_new(from: impl AsRef<Path>, to: impl AsRef<Path>) -> io::Result<()
 
 /// Makes renames and removals in a directory survive a power cut.
 pub fn sync_directory(path: &Path) -> Result<()> {
-    File::open(path)
+    read::open(path)
         .and_then(|file| file.sync_all())
         .map_err(|error| Error::io("sync the directory", path, &error))
 }
