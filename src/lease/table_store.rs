@@ -92,6 +92,10 @@ impl LeaseStore for TableStore {
         self.leases.verified_occupancy()
     }
 
+    fn glance(&self) -> Result<Occupancy> {
+        self.leases.glance()
+    }
+
     fn lookup(&self, task: TaskKey) -> Result<Option<Grant>> {
         self.leases.look_up(task)
     }
