@@ -2,6 +2,8 @@
 
 use camino::Utf8PathBuf;
 
+use super::init::new_name;
+use super::plan::{load, with_plans};
 use super::{App, Ground, Outcome};
 use crate::error::{Error, Result, code};
 use crate::fleet::begin;
@@ -9,10 +11,9 @@ use crate::fleet::board::Board;
 use crate::fleet::drive::{Driven, drive};
 use crate::fleet::locate::Place;
 use crate::fleet::model::{Accept, Options, Tier};
-use crate::fleet::plan::compile::{Compiled, Ground as Plans, compile};
+use crate::fleet::plan::compile::{Compiled, compile};
 use crate::fleet::plan::text::{PlanText, StepText};
-use crate::fleet::settings::pools::Pools;
-use crate::fleet::{plan, scope, show};
+use crate::fleet::show;
 use crate::id::fleet::RunId;
 use crate::sys::interrupt::Interrupts;
 
@@ -42,19 +43,22 @@ pub(super) fn run(app: &App, arguments: RunArguments) -> Result<Outcome> {
     let context = &app.context;
     let place = Place::here(context)?;
     let ground = Ground::of(app, &place)?;
-    let Compiled { plan, options, .. } = compiled(app, &place, &ground, &arguments)?;
+    let Compiled {
+        plan,
+        options,
+        routing,
+    } = compiled(app, &place, &ground, &arguments)?;
     let id = if let Some(id) = arguments.run {
         id
     } else {
-        let now = context.clock.now().strftime("%Y%m%d-%H%M%S");
-        now.to_string().parse()?
+        new_name(app)?
     };
     let options = Options {
         accept: Accept::Program,
         ..options
     };
-    let mut board = begin::begin(context, &place, &id, options.clone())?;
-    begin::plan(&mut board, plan, options)?;
+    let mut board = begin::begin(context, &place, &id, options.clone(), Some(&routing))?;
+    begin::plan(&mut board, plan, options, &routing)?;
     let files = board.files.clone();
     drop(board);
     let interrupts =
@@ -82,13 +86,11 @@ fn compiled(
     ground: &Ground,
     arguments: &RunArguments,
 ) -> Result<Compiled> {
-    let context = &app.context;
     let path = Utf8PathBuf::from(&arguments.work);
     let is_file = !arguments.work.contains(char::is_whitespace)
         && matches!(path.extension(), Some("toml" | "json"));
     let text = if is_file {
-        let path = crate::registry::project::absolute(context, path.as_std_path())?;
-        plan::load(context, &path, &place.root)?
+        load(app, place, path.as_std_path())?
     } else {
         if arguments.files.is_empty() && !arguments.worktree && !arguments.investigate {
             let message = "it is not said what the work may change";
@@ -100,17 +102,9 @@ fn compiled(
         text.steps.push(words(arguments)?);
         text
     };
-    let pools = Pools::of(&ground.registry);
-    let file = |text: &str| scope::place::check(&place.root, text);
-    compile(
-        &text,
-        Plans {
-            settings: &ground.settings,
-            pools: &pools,
-            file: &file,
-            case: scope::place::case(&place.root),
-        },
-    )
+    with_plans(place, ground, &ground.settings, |plans| {
+        compile(&text, plans)
+    })
 }
 
 fn words(arguments: &RunArguments) -> Result<StepText> {
