@@ -279,8 +279,9 @@ fn launch(noop: &NoOp, world: &World) -> f64 {
 
 /// Runs a command to its end, which must be good; how long that took, in seconds.
 fn run(command: Command) -> f64 {
+    let line = format!("{command:?}");
     let (took, good) = time(command);
-    assert!(good, "a command failed");
+    assert!(good, "{line} failed");
     took
 }
 
