@@ -18,6 +18,7 @@
 //! | [`enroll`] | giving a profile its login, token or key, so that none is lost on the way |
 //! | [`env`] | everything the program takes from the world around it, captured once |
 //! | [`error`] | the one error that leaves the program: code, class, sentence, next command |
+//! | [`fleet`] | the supervisor: plans of work on leased workers, launched, watched, checked and reviewed |
 //! | [`fuzz`] | what must hold whatever bytes somebody else wrote; for tests and `tests/fuzz` alone |
 //! | [`home`] | making homes ready for workers; the stable path of this program |
 //! | [`id`] | names that pass through every layer, checked once at the edge |
@@ -50,6 +51,8 @@
 //! | `share/bin/agent-fleet` | [`home::program`] |
 //! | `share/hooks/codex.json` | [`provider::codex`] |
 //! | `share/scripted/` | [`provider::scripted`] |
+//! | `share/worktrees/<checkout>-<run>/<step>/`, `<step>.json` | [`fleet::worktree`] |
+//! | `state/fleet/runs/<checkout>-<run>/snapshots/<step>/` | [`fleet::scope::snapshot`] |
 //! | `state/install.json` | [`registry::install`] |
 //! | `state/credentials/` | [`secret::kept`] |
 //! | `state/profiles/` | [`snapshot::durable`] |
@@ -78,6 +81,7 @@ pub mod demo;
 pub mod enroll;
 pub mod env;
 pub mod error;
+pub mod fleet;
 #[cfg(any(test, feature = "fuzz"))]
 pub mod fuzz;
 pub mod home;

@@ -4,6 +4,11 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use agent_fleet::fleet::turn::{Ended, ExitFacts, FailedBy, Turn, judge, pointer};
+use agent_fleet::id::ProviderKind;
+use agent_fleet::quota::limit::Limit;
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
 use serde_json::{Value, json};
 
 use crate::support::sandbox::{Ran, Sandbox};
@@ -146,8 +151,9 @@ fn stream_json_is_one_object_a_line_and_tells_what_the_agent_sees() {
         .map(|line| serde_json::from_str(line).unwrap())
         .collect();
     assert_eq!(events[0]["subtype"], "init");
-    assert_eq!(events[1]["text"], r#"{"SEEN":"yes"}"#);
-    let argv: Value = serde_json::from_str(events[2]["text"].as_str().unwrap()).unwrap();
+    let block = |index: usize| &events[index]["message"]["content"][0];
+    assert_eq!(block(1)["text"], r#"{"SEEN":"yes"}"#);
+    let argv: Value = serde_json::from_str(block(2)["text"].as_str().unwrap()).unwrap();
     assert_eq!(argv["arguments"][0], "-p");
     assert_eq!(
         argv["directory"],
@@ -158,12 +164,86 @@ fn stream_json_is_one_object_a_line_and_tells_what_the_agent_sees() {
             .unwrap()
             .trim_end_matches('/')
     );
+    assert_eq!(block(3)["input"]["command"], "echo a; echo b >&2");
     assert_eq!(
-        (&events[3]["status"], &events[3]["stderr"]),
-        (&json!(0), &json!("b\n"))
+        (&block(4)["content"], &block(4)["is_error"]),
+        (&json!("a\nb"), &json!(false))
     );
-    assert_eq!(events[4]["text"], "a");
-    assert_eq!(events[5]["is_error"], false);
+    assert_eq!(block(5)["text"], "a");
+    assert_eq!(
+        (&events[6]["is_error"], &events[6]["result"]),
+        (&json!(false), &json!("a"))
+    );
+}
+
+/// What a run with `stream-json` was, by its output and its status.
+fn judged(ran: &Ran) -> (Ended, Turn) {
+    let bytes = ran.stdout.as_bytes();
+    let turn = Turn::of(
+        ProviderKind::Scripted,
+        bytes,
+        Timestamp::UNIX_EPOCH,
+        &TimeZone::UTC,
+    );
+    let exit = ExitFacts::Status(ran.status);
+    (judge(exit, &turn, None, false), turn)
+}
+
+#[test]
+fn a_prompt_that_points_to_a_file_means_the_blocks_in_it() {
+    let agent = Agent::new(&[]);
+    let text = "# Work\n\nDo this:\n\n```script\nwrite out.txt done\nspawn exit 3\ndeny WebFetch\n\
+                answer\nStatus: done\n\nIt works.\n```\n\n```script review\nsay Status: approved\n```\n";
+    agent.sandbox.write("my work.md", text);
+    let turn = |worker: &str| {
+        let prompt = pointer("my work.md", &worker.parse().unwrap());
+        judged(&agent.run(&["-p", "--output-format", "stream-json", "--", &prompt]))
+    };
+    let (ended, worked) = turn("lexer");
+    let tools = vec!["WebFetch".to_owned()];
+    assert_eq!(ended, Ended::Denied { tools });
+    assert_eq!(worked.answer.as_deref(), Some("Status: done\n\nIt works."));
+    assert!(worked.session.is_some());
+    let (ended, reviewed) = turn("lexer-review");
+    assert_eq!(ended, Ended::Succeeded);
+    assert_eq!(reviewed.answer.as_deref(), Some("Status: approved"));
+    agent.sandbox.write("my work.md", "nothing for anybody");
+    let (ended, failed) = turn("lexer");
+    let by = FailedBy::Request;
+    let detail = Some("invalid_request".to_owned());
+    assert_eq!((ended, failed.answer), (Ended::Failed { by, detail }, None));
+}
+
+#[test]
+fn a_reader_of_its_stream_sees_its_limits() {
+    let agent = Agent::new(&[]);
+    let turn = |prompt: &str| {
+        let (ended, turn) = judged(&agent.run(&["-p", "--output-format", "stream-json", prompt]));
+        (ended, turn.windows)
+    };
+    for (kind, limit) in [("rate", Limit::Rate), ("billing", Limit::Billing)] {
+        let (ended, windows) = turn(&format!("limit {kind}"));
+        let is = |ended: &Ended| matches!(ended, Ended::Limited { kind, .. } if *kind == limit);
+        assert!(is(&ended) && windows.is_empty(), "{ended:?} {windows:?}");
+    }
+    let (ended, windows) = turn("limit quota 3600");
+    let until = ended.held_until().expect("a reset");
+    assert_eq!(windows[0].resets_at, Some(until));
+    let (again, _) = turn("say hi");
+    assert_eq!(again, ended);
+    let other = Agent::new(&[]);
+    let ran = other.run(&["-p", "--output-format", "stream-json", "limit auth"]);
+    let bytes = ran.stdout.as_bytes();
+    let lost = Turn::of(
+        ProviderKind::Scripted,
+        bytes,
+        Timestamp::UNIX_EPOCH,
+        &TimeZone::UTC,
+    );
+    let ended = judge(ExitFacts::Status(1), &lost, None, false);
+    let by = FailedBy::LoginLost;
+    let detail = Some("authentication_failed".to_owned());
+    assert_eq!(ended, Ended::Failed { by, detail });
 }
 
 #[test]
@@ -176,7 +256,7 @@ fn a_limit_is_remembered_by_the_server_and_reported_with_its_reset() {
         (&failure["error"], &failure["limit"]),
         (&json!("rate_limit"), &json!("quota"))
     );
-    let resets_at: jiff::Timestamp = failure["resets_at"].as_str().unwrap().parse().unwrap();
+    let resets_at: Timestamp = failure["resets_at"].as_str().unwrap().parse().unwrap();
     assert_eq!(
         agent.run(&["-p", "say hi"]).status,
         1,
@@ -187,7 +267,7 @@ fn a_limit_is_remembered_by_the_server_and_reported_with_its_reset() {
         .into_iter()
         .rev()
         .find(|event| event["error"] == "rate_limit");
-    let again: jiff::Timestamp = again.unwrap()["resets_at"]
+    let again: Timestamp = again.unwrap()["resets_at"]
         .as_str()
         .unwrap()
         .parse()

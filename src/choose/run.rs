@@ -150,7 +150,7 @@ impl<'a> Run<'a> {
     }
 
     fn take_shared(&self) -> Result<Vec<Guard>> {
-        let locks = Locks::new(&self.context.roots.state, self.context.clock);
+        let locks = Locks::of(self.context);
         let providers = self.providers();
         let mut turnstiles = Vec::new();
         for provider in &providers {

@@ -13,6 +13,7 @@ mod config;
 mod contract;
 mod demo;
 mod doctor;
+mod fleet;
 mod format;
 mod hook;
 mod init;
@@ -51,6 +52,7 @@ use crate::id::{ProfileId, ProviderKind};
 use crate::lease::TableStore;
 use crate::registry::validate::Diagnostic;
 use crate::render::{Format, View};
+use crate::store::owner;
 use crate::transaction::pending;
 use crate::withheld::withhold;
 use output::Output;
@@ -166,6 +168,8 @@ enum Command {
     Choose(choose::ChooseArguments),
     /// Reserve an account for a task, give it back, see who holds which
     Lease(lease::LeaseArguments),
+    /// Run plans of work on leased workers
+    Fleet(fleet::FleetArguments),
     /// What happened, and which command did it
     Audit(audit::AuditArguments),
     /// Which conversation continues a task
@@ -340,7 +344,26 @@ fn subject(world: &World) -> Option<ProfileId> {
     innermost.try_get_one("id").ok()?.cloned()
 }
 
+/// Whether a command believes nothing that is on the disk.
+fn believes_nothing(command: &Command) -> bool {
+    matches!(
+        command,
+        Command::Completions(_)
+            | Command::Contract(_)
+            | Command::Demo(_)
+            | Command::Hook(_)
+            | Command::Man(_)
+            | Command::Reasons(_)
+            | Command::ScriptedAgent(_)
+            | Command::Statusline(_)
+            | Command::Version(_)
+    )
+}
+
 fn dispatch(world: &World, app: &App, command: Command) -> Result<Outcome> {
+    if !believes_nothing(&command) {
+        owner::roots(&app.context.roots)?;
+    }
     match command {
         Command::Audit(arguments) => audit::run(app, &arguments),
         Command::Choose(arguments) => choose::run(app, arguments),
@@ -350,6 +373,7 @@ fn dispatch(world: &World, app: &App, command: Command) -> Result<Outcome> {
         Command::Demo(arguments) => demo::run(app, &arguments),
         Command::Doctor(arguments) => doctor::run(app, &arguments),
         Command::Exec(arguments) => launch::exec(app, arguments),
+        Command::Fleet(arguments) => fleet::run(app, arguments),
         Command::Init(arguments) => init::run(app, &arguments),
         Command::Lease(arguments) => lease::run(app, arguments),
         Command::Man(arguments) => man::run(&arguments),

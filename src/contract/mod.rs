@@ -7,6 +7,7 @@ pub mod doctor;
 pub mod document;
 pub mod enrollment;
 pub mod failure;
+pub mod fleet;
 pub mod identity;
 pub mod import;
 pub mod launch;

@@ -9,6 +9,7 @@ use super::doctor::Doctor;
 use super::document::{Contract, Version};
 use super::enrollment::{Enrolled, EnrollmentList};
 use super::failure::Failure;
+use super::fleet::RunStatus;
 use super::identity::{AuthStatus, AuthStatusList, ProfileIdentity, VerificationList};
 use super::import::{Imported, Surveyed};
 use super::launch::Validated;
@@ -45,6 +46,8 @@ const ANSWERS: &[(&str, Define)] = &[
     ("contract", define::<Contract>),
     ("doctor", define::<Doctor>),
     ("exec --validate-only", define::<Validated>),
+    ("fleet run", define::<RunStatus>),
+    ("fleet status", define::<RunStatus>),
     ("init", define::<Initialised>),
     ("init --import", define::<Surveyed>),
     ("lease acquire", define::<Selection>),

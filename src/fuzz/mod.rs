@@ -8,19 +8,23 @@
 //! the process, so one process works at one input per format.
 
 mod arguments;
+mod fleet;
 mod quota;
 mod registry;
 mod secrets;
 mod state;
 mod transcript;
+mod turn;
 
 pub use crate::lease::fuzz::lease_table;
 pub use arguments::{arguments_claude, arguments_codex};
+pub use fleet::{fleet_plan, fleet_report, fleet_settings};
 pub use quota::{quota_claude, quota_codex, quota_external};
 pub use registry::{imports, registry};
 pub use secrets::secrets;
 pub use state::{audit, durable, evidence, journal, session, snapshot};
 pub use transcript::{reset_text, transcript_claude, transcript_codex};
+pub use turn::{turn_claude, turn_codex};
 
 use camino::Utf8PathBuf;
 
@@ -32,12 +36,15 @@ use crate::store::replace::{Durability, replace};
 pub type Target = fn(&[u8]);
 
 /// Every target by its name, which is that of its file in `tests/fuzz` and of its directory in `fixtures/fuzz`.
-pub const TARGETS: [(&str, Target); 18] = [
+pub const TARGETS: [(&str, Target); 21] = [
     ("arguments_claude", arguments_claude),
     ("arguments_codex", arguments_codex),
     ("audit", audit),
     ("durable", durable),
     ("evidence", evidence),
+    ("fleet_plan", fleet_plan),
+    ("fleet_report", fleet_report),
+    ("fleet_settings", fleet_settings),
     ("imports", imports),
     ("journal", journal),
     ("lease_table", lease_table),
@@ -51,6 +58,8 @@ pub const TARGETS: [(&str, Target); 18] = [
     ("snapshot", snapshot),
     ("transcript_claude", transcript_claude),
     ("transcript_codex", transcript_codex),
+    ("turn_claude", turn_claude),
+    ("turn_codex", turn_codex),
 ];
 
 /// A private home of this thread, in memory where the machine has such a file system.

@@ -25,7 +25,7 @@ use crate::id::TaskKey;
 use crate::store::inplace::Blocks;
 use crate::store::lock::{Guard, Locks, Mode, Name};
 use crate::store::replace::{self, Durability};
-use crate::store::{directory, read, seal};
+use crate::store::{directory, owner, read, seal};
 
 /// What a call sees of the world, and the changes it makes.
 pub(super) trait Machine: Debug {
@@ -127,9 +127,6 @@ impl Machine for ThisMachine {
     const SPARE: usize = 64;
 
     fn lock(&self, mode: Mode) -> Result<Guard> {
-        if self.faults.no_leases_lock {
-            return Ok(self.locks.pretend(Name::Leases));
-        }
         self.locks.take(&Name::Leases, mode, &self.deadline)
     }
 
@@ -197,7 +194,7 @@ impl Machine for ThisMachine {
                     Access::Read => "read",
                     Access::Write => "open",
                 };
-                Err(Error::io(what, &path, &error))
+                Err(owner::refused(what, &path, &error))
             }
         }
     }

@@ -26,7 +26,7 @@ impl TableStore {
             directory: context.roots.state.join("leases"),
             clock: context.clock,
             here: Here::look()?,
-            locks: Locks::new(&context.roots.state, context.clock),
+            locks: Locks::of(context),
             faults: context.faults,
             deadline,
         };

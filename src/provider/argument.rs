@@ -39,7 +39,7 @@ pub enum Verdict {
 /// One option of a provider's CLI.
 #[derive(Clone, Copy, Debug)]
 pub struct Rule {
-    /// Long spellings with their dashes; the first is canonical.
+    /// Spellings with their dashes, one-letter ones apart; the first is long and canonical.
     pub names: &'static [&'static str],
     /// The one-letter spelling without its dash.
     pub short: Option<u8>,
@@ -153,6 +153,13 @@ impl Table<'_> {
             }),
             None => Err(self.unknown(name)),
         }
+    }
+
+    /// Whether these bytes are a spelling of a built-in row; it need not begin with two dashes.
+    pub fn names(&self, spelling: &[u8]) -> bool {
+        self.rules
+            .iter()
+            .any(|rule| rule.names.iter().any(|name| name.as_bytes() == spelling))
     }
 
     /// Looks a one-letter option up.

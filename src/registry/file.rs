@@ -6,7 +6,7 @@ use std::io;
 use camino::Utf8Path;
 
 use super::validate::{self, Diagnostic, Invalid, Parsed};
-use crate::env::{Context, Roots};
+use crate::env::{Context, Roots, Variables};
 use crate::error::{Error, Result, code};
 use crate::store::read;
 use crate::sys::filesystem::Identity;
@@ -117,7 +117,11 @@ fn invalid(context: &Context, diagnostics: &[Diagnostic]) -> Error {
         code::CONFIG_INVALID,
         format!("the registry `{path}` has {count}{what}"),
     )
-    .hint(editor(context, first.map_or(1, |first| first.line)))
+    .hint(editor(
+        &context.variables,
+        path,
+        first.map_or(1, |first| first.line),
+    ))
     .detail("path", path.as_str())
     .detail("diagnostics", to_json(diagnostics))
 }
@@ -134,13 +138,13 @@ pub fn to_json(diagnostics: &[Diagnostic]) -> serde_json::Value {
         .collect()
 }
 
-/// The command that opens the registry at a line.
-fn editor(context: &Context, line: usize) -> String {
+/// The command that opens a file at a line.
+pub fn editor(variables: &Variables, path: &Utf8Path, line: usize) -> String {
     let named = ["VISUAL", "EDITOR"]
         .iter()
-        .find_map(|name| context.variables.text(name))
+        .find_map(|name| variables.text(name))
         .unwrap_or("vi");
-    let path = shell::quote(context.roots.config.as_str());
+    let path = shell::quote(path.as_str());
     let program = named.split_whitespace().next().unwrap_or(named);
     let name = program.rsplit('/').next().unwrap_or(program);
     if ["vi", "vim", "nvim", "nano", "emacs", "emacsclient", "micro"].contains(&name) {

@@ -6,7 +6,7 @@ use super::key::{linkable, never_inherited};
 use super::path;
 use super::value::Value;
 use crate::id::{PoolId, ProviderKind};
-use crate::provider::argument::check_entry;
+use crate::provider::argument::{LONGEST, check_entry};
 
 /// What values a key takes.
 #[derive(Clone, Copy, Debug)]
@@ -37,6 +37,16 @@ pub enum Shape {
     Options,
     /// An opaque word.
     Token,
+    /// The name of a model, an effort or a model family, as it may stand in an argument.
+    Name,
+    /// A pool id.
+    Pool,
+    /// One line of text, which its reader takes apart.
+    Line,
+    /// A list of provider names.
+    Providers,
+    /// A list of arguments for a program.
+    Arguments,
 }
 
 /// Where a value is checked: what `~/` means, and in whose table it stands.
@@ -78,6 +88,18 @@ impl Shape {
             {
                 Ok(value.clone())
             }
+            (Self::Name, Value::Text(text)) if is_name(text) => Ok(value.clone()),
+            (Self::Pool, Value::Text(text)) => match text.parse::<PoolId>() {
+                Ok(_) => Ok(value.clone()),
+                Err(error) => Err(format!("is no pool: {error}")),
+            },
+            (Self::Line, Value::Text(text))
+                if !text.trim().is_empty()
+                    && text.len() <= 1000
+                    && !text.chars().any(char::is_control) =>
+            {
+                Ok(value.clone())
+            }
             (Self::Reader, Value::Text(text)) if text == "builtin" || text == "none" => {
                 Ok(value.clone())
             }
@@ -90,7 +112,15 @@ impl Shape {
                 .map(|item| path(item))
                 .collect::<Result<_, _>>()
                 .map(Value::List),
-            (Self::Pools | Self::Entries | Self::Inherited | Self::Options, Value::List(items)) => {
+            (
+                Self::Pools
+                | Self::Entries
+                | Self::Inherited
+                | Self::Options
+                | Self::Providers
+                | Self::Arguments,
+                Value::List(items),
+            ) => {
                 match items
                     .iter()
                     .find_map(|item| self.item(item, place.provider))
@@ -121,6 +151,12 @@ impl Shape {
             Self::Options => check_entry(item)
                 .err()
                 .map(|problem| format!("must not hold `{item}`: {problem}")),
+            Self::Providers => item
+                .parse::<ProviderKind>()
+                .err()
+                .map(|error| error.to_string()),
+            Self::Arguments => (item.len() > LONGEST || item.contains('\0'))
+                .then(|| "must not hold an argument that is too long or has a NUL".to_owned()),
             Self::Flag
             | Self::Whole(..)
             | Self::Number(..)
@@ -129,7 +165,10 @@ impl Shape {
             | Self::PathOrFalse
             | Self::Reader
             | Self::Paths
-            | Self::Token => None,
+            | Self::Token
+            | Self::Name
+            | Self::Pool
+            | Self::Line => None,
         }
     }
 
@@ -159,13 +198,27 @@ impl Shape {
             Self::Inherited => "must be a list of settings".to_owned(),
             Self::Options => "must be a list of option names such as `--name`".to_owned(),
             Self::Token => "must be 1 to 64 letters, digits or `-`".to_owned(),
+            Self::Name => {
+                "must be 1 to 128 letters, digits or `._-:/@[]`, the first a letter or digit"
+                    .to_owned()
+            }
+            Self::Pool => "must be a pool id".to_owned(),
+            Self::Line => "must be one line of text".to_owned(),
+            Self::Providers => "must be a list of providers".to_owned(),
+            Self::Arguments => "must be a list of arguments, each a text of its own".to_owned(),
         }
     }
 
     /// Reads a value of the command line; lists are separated by commas.
     pub fn read(self, word: &str) -> Value {
         match self {
-            Self::Pools | Self::Paths | Self::Entries | Self::Inherited | Self::Options => {
+            Self::Pools
+            | Self::Paths
+            | Self::Entries
+            | Self::Inherited
+            | Self::Options
+            | Self::Providers
+            | Self::Arguments => {
                 let items = word.split(',').map(str::trim);
                 Value::List(
                     items
@@ -174,12 +227,28 @@ impl Shape {
                         .collect(),
                 )
             }
-            Self::Word(_) | Self::Path | Self::Reader | Self::Token => Value::Text(word.to_owned()),
+            Self::Word(_)
+            | Self::Path
+            | Self::Reader
+            | Self::Token
+            | Self::Name
+            | Self::Pool
+            | Self::Line => Value::Text(word.to_owned()),
             Self::Flag | Self::Whole(..) | Self::Number(..) | Self::PathOrFalse => {
                 Value::from_word(word)
             }
         }
     }
+}
+
+/// Whether a text may name a model, an effort or a family: it becomes part of an argument, and of a
+/// configuration value of Codex, so it can neither begin an option nor end a quoted text.
+pub fn is_name(text: &str) -> bool {
+    text.len() <= 128
+        && text.starts_with(|first: char| first.is_ascii_alphanumeric())
+        && text
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"._-:/@[]".contains(&byte))
 }
 
 fn listed(words: &[&str]) -> String {

@@ -7,6 +7,7 @@ mod audit;
 mod doctor;
 mod document;
 mod enrollment;
+mod fleet;
 mod identity;
 mod import;
 mod launch;

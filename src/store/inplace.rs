@@ -8,6 +8,7 @@ use std::io;
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
+use super::owner;
 use super::read::LIMIT;
 
 /// An open file of blocks.
@@ -19,7 +20,7 @@ pub struct Blocks<const SIZE: usize> {
 impl<const SIZE: usize> Blocks<SIZE> {
     /// Opens an existing file to read and write it.
     pub fn open(path: impl AsRef<Path>) -> io::Result<Self> {
-        let file = OpenOptions::new().read(true).write(true).open(path)?;
+        let file = owner::open(OpenOptions::new().read(true).write(true), path)?;
         Ok(Self { file })
     }
 

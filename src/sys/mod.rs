@@ -14,4 +14,5 @@ pub mod shell;
 pub mod spawn;
 #[cfg(feature = "test-fakes")]
 mod started;
+pub mod tend;
 pub mod user;

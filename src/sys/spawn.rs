@@ -37,9 +37,9 @@ pub struct Program {
 pub struct Ended {
     /// Exit status; `None` when a signal ended it.
     pub status: Option<i32>,
-    /// Standard output, at most [`OUTPUT_LIMIT`] bytes.
+    /// Standard output, at most [`OUTPUT_LIMIT`] bytes unless another limit was asked for.
     pub stdout: Vec<u8>,
-    /// Standard error, at most [`OUTPUT_LIMIT`] bytes.
+    /// Standard error, within the same limit.
     pub stderr: Vec<u8>,
 }
 
@@ -48,6 +48,11 @@ pub const OUTPUT_LIMIT: u64 = 4 << 20;
 
 /// Runs a program to its end. At the deadline its process group is killed and `TimedOut` is returned.
 pub fn run(program: &Program, deadline: &Deadline) -> io::Result<Ended> {
+    run_within(program, OUTPUT_LIMIT, deadline)
+}
+
+/// The same, with at most `limit` bytes kept of each stream. A program that writes more finds its pipe closed.
+pub fn run_within(program: &Program, limit: u64, deadline: &Deadline) -> io::Result<Ended> {
     let mut child = start(program)?;
     let input = program.input.clone();
     let mut stdin = child.stdin.take();
@@ -57,8 +62,8 @@ pub fn run(program: &Program, deadline: &Deadline) -> io::Result<Ended> {
             drop(stdin.write_all(&input));
         }
     });
-    let stdout = collect(child.stdout.take());
-    let stderr = collect(child.stderr.take());
+    let stdout = collect(child.stdout.take(), limit);
+    let stderr = collect(child.stderr.take(), limit);
     let status = loop {
         if let Some(status) = child.try_wait()? {
             break status;
@@ -149,7 +154,7 @@ pub fn converse(
             }
         }
     });
-    let stderr = collect(child.stderr.take());
+    let stderr = collect(child.stderr.take(), OUTPUT_LIMIT);
     if let Some(stdin) = stdin.as_mut() {
         // A program that has ended already is judged by its output.
         drop(stdin.write_all(&program.input).and_then(|()| stdin.flush()));
@@ -221,7 +226,7 @@ fn prepare(program: &Program) -> Command {
     command
 }
 
-fn spawn(command: &mut Command) -> io::Result<Child> {
+pub(super) fn spawn(command: &mut Command) -> io::Result<Child> {
     let mut tries = 0;
     loop {
         match command.spawn() {
@@ -243,13 +248,13 @@ fn kill_group(child: &Child) {
     }
 }
 
-fn collect(stream: Option<impl io::Read + Send + 'static>) -> Receiver<Vec<u8>> {
+fn collect(stream: Option<impl io::Read + Send + 'static>, limit: u64) -> Receiver<Vec<u8>> {
     let (sender, receiver) = mpsc::channel();
     std::thread::spawn(move || {
         let mut bytes = Vec::new();
         if let Some(stream) = stream {
             // What arrived before a read error is still worth reporting.
-            drop(stream.take(OUTPUT_LIMIT).read_to_end(&mut bytes));
+            drop(stream.take(limit).read_to_end(&mut bytes));
         }
         // Nobody waits for it any more after the deadline.
         drop(sender.send(bytes));

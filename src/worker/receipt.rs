@@ -3,14 +3,14 @@
 use camino::Utf8Path;
 use jiff::Timestamp;
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 use crate::id::ProfileId;
 use crate::store::replace::{Durability, replace};
 
 /// What is written to the file given with `--receipt`.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Receipt {
     // Fields stand in the order of their names, so that the file's keys are sorted like every other JSON.
     /// The refusal's code.

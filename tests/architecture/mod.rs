@@ -46,6 +46,7 @@ const LAYERS: &[(&str, &str, &[&str])] = &[
             "choose", "enroll", "home", "import", "lease", "report", "worker",
         ],
     ),
+    ("fleet", "plans of work, on top of all that", &["fleet"]),
     (
         "face",
         "what people and programs see",
@@ -86,6 +87,8 @@ const PURE: &[&str] = &[
     "choose::patience",
     "choose::rank",
     "choose::turn",
+    "fleet::scope::lines",
+    "fleet::scope::path",
     "identity::conflict",
     "lease::transition",
     "provider::*::environment",
@@ -147,6 +150,11 @@ const ONLY: &[(&str, &[&str], &str)] = &[
         "fs4",
         &["store::lock"],
         "locks are taken through the typed guards of store::lock",
+    ),
+    (
+        "std::fs::File::open",
+        &["store::read"],
+        "a pipe under one of our names would be waited for: open files with store::read",
     ),
     (
         "anstream::stdout",

@@ -66,20 +66,44 @@ fn sentence(answer: &Value) -> String {
 }
 
 fn limit(answer: &Value, text: &str) -> Option<Limit> {
-    let name = answer["error"].as_str().unwrap_or_default();
-    let status = answer["apiErrorStatus"].as_u64();
-    let rejected = answer["quotaLimits"]["status"] == "rejected";
-    if rejected || answer["apiError"] == "usage_limit_reached" {
-        return Some(Limit::Quota);
-    }
-    match (name, status) {
-        ("rate_limit", _) | (_, Some(429)) => {
-            Some(wording::limit(text).unwrap_or(Limit::Suspected))
+    let refused = Refused {
+        error: answer["error"].as_str().unwrap_or_default(),
+        status: answer["apiErrorStatus"].as_u64(),
+        used_up: answer["quotaLimits"]["status"] == "rejected"
+            || answer["apiError"] == "usage_limit_reached",
+        text,
+    };
+    refused.limit()
+}
+
+/// A record of a failed request; transcript and output stream have the same one under different names.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Refused<'a> {
+    /// Claude Code's own word.
+    pub error: &'a str,
+    /// The server's status.
+    pub status: Option<u64>,
+    /// Whether a window is used up, by the words that say so and nothing else.
+    pub used_up: bool,
+    /// What people were shown.
+    pub text: &'a str,
+}
+
+impl Refused<'_> {
+    /// The limit that it tells of, if any.
+    pub(crate) fn limit(self) -> Option<Limit> {
+        if self.used_up {
+            return Some(Limit::Quota);
         }
-        (_, Some(529)) => Some(Limit::Rate),
-        (_, Some(402)) => Some(Limit::Billing),
-        (_, Some(401)) => Some(Limit::Auth),
-        _ => Limit::of_word(name).or_else(|| wording::limit(text)),
+        match (self.error, self.status) {
+            ("rate_limit", _) | (_, Some(429)) => {
+                Some(wording::limit(self.text).unwrap_or(Limit::Suspected))
+            }
+            (_, Some(529)) => Some(Limit::Rate),
+            (_, Some(402)) => Some(Limit::Billing),
+            (_, Some(401)) => Some(Limit::Auth),
+            _ => Limit::of_word(self.error).or_else(|| wording::limit(self.text)),
+        }
     }
 }
 

@@ -2,7 +2,8 @@
 //!
 //! Parses as commander does (`--o v`, `--o=v`, `-oV`, bundles, greedy lists, optional values, `--`), so
 //! that what passes here means the same there; then spells every value attached, so that no raw scan of
-//! argv by the CLI can take a value for an option. Guarantees nothing about the prompt's slash commands.
+//! argv by the CLI can take a value for an option. A prompt that begins with a slash command that would change
+//! login, conversation or workspace is refused; what a project's own commands do is up to the project.
 
 use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
@@ -10,7 +11,7 @@ use std::os::unix::ffi::OsStrExt as _;
 
 use crate::id::ProviderKind;
 use crate::provider::argument::{Arity, Passed, Table, is_option, owned, spelled};
-use crate::provider::claude::options::{RULES, SUBCOMMANDS};
+use crate::provider::claude::options::{COMMANDS, RULES, SUBCOMMANDS};
 use crate::provider::{
     AllowedOption, ArgumentRefused, Conversation, Invocation, LaunchFacts, Mode,
 };
@@ -92,6 +93,10 @@ impl Parser<'_> {
                 }
             };
         }
+        if self.table.names(bytes) {
+            let passed = self.table.long(bytes)?;
+            return self.detached(&passed);
+        }
         let letter = bytes.get(1).copied().unwrap_or_default();
         let rest = bytes.get(2..).unwrap_or_default();
         let passed = self.table.letter(letter)?;
@@ -172,7 +177,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// Refuses the two kinds of prompt that the CLI would act on even behind `--`.
+    /// Refuses the three kinds of prompt that the CLI would act on even behind `--`.
     fn check_prompt(&self) -> Result<(), ArgumentRefused> {
         let Some(prompt) = &self.prompt else {
             return Ok(());
@@ -182,6 +187,14 @@ impl Parser<'_> {
                 "(prompt)",
                 "it is spelled like an option, and Claude Code looks for some of its options behind `--` too; \
                  begin it with another word",
+            ));
+        }
+        if let Some((name, reason)) = slash_command(prompt) {
+            return Err(self.table.refuse(
+                format!("/{name}"),
+                format!(
+                    "Claude Code runs a prompt that begins with it as its own command: {reason}"
+                ),
             ));
         }
         match (self.mode, subcommand(prompt)) {
@@ -199,6 +212,18 @@ impl Parser<'_> {
 
 fn subcommand(word: &OsStr) -> Option<&'static (&'static str, &'static str)> {
     SUBCOMMANDS.iter().find(|(name, _)| word == *name)
+}
+
+/// The refused slash command that a prompt begins with, as the CLI reads it: after what JavaScript takes for
+/// white space, and in capitals too.
+fn slash_command(prompt: &OsStr) -> Option<&'static (&'static str, &'static str)> {
+    let space = |letter: char| letter.is_whitespace() || letter == '\u{feff}';
+    let text = String::from_utf8_lossy(prompt.as_bytes());
+    let command = text.trim_start_matches(space).strip_prefix('/')?;
+    let name = command.split(space).next()?;
+    COMMANDS
+        .iter()
+        .find(|(refused, _)| name.eq_ignore_ascii_case(refused))
 }
 
 /// Whether a whole prompt could be taken for an option: dashes, a name, and nothing or `=` after it.

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::{command_line, parse, table};
 use crate::provider::argument::{Arity, LONGEST, Rule, Verdict};
-use crate::provider::claude::options::{RULES, SUBCOMMANDS};
+use crate::provider::claude::options::{COMMANDS, RULES, SUBCOMMANDS};
 use crate::provider::{Conversation, Invocation, LaunchFacts, Mode};
 
 /// What the measured facts call safe: this list and the next are kept apart from the table on purpose.
@@ -247,6 +247,45 @@ fn prompts_arrive_unchanged() {
     let too_long = "x".repeat(LONGEST + 1);
     assert!(refused(&["--", &too_long]).len() < 300);
     refused(&["--append-system-prompt", &too_long]);
+}
+
+#[test]
+fn no_prompt_begins_with_a_slash_command_that_leaves_login_conversation_or_workspace() {
+    for (name, _) in COMMANDS {
+        for prompt in [
+            format!("/{name}"),
+            format!("/{name} now"),
+            format!(" \n\t/{}", name.to_uppercase()),
+            format!("\u{feff}/{name}\u{feff}x"),
+        ] {
+            for mode in [&[][..], &["-p"]] {
+                let message = refused(&[mode, &["--", &prompt]].concat());
+                assert!(message.contains(&format!("/{name}")), "{message}");
+            }
+            refused(&[&prompt]);
+        }
+        accept(&["--", &format!("/{name}-of-ours")]);
+        accept(&["--", &format!("say /{name}")]);
+    }
+    for prompt in [
+        "/review 12",
+        "/",
+        "/ logout",
+        "//logout",
+        "/srv/tree is full",
+    ] {
+        accept(&["--", prompt]);
+    }
+    assert!(COMMANDS.is_sorted());
+}
+
+#[test]
+fn an_option_of_one_dash_and_several_letters_is_no_bundle() {
+    let alone = accept(&["-d2e", "-p", "go"]);
+    assert_eq!(alone.options[0].name, "--debug-to-stderr");
+    assert_eq!(alone.prompt, Some("go".into()));
+    assert_eq!(accept(&["-pd2e", "go"]).options, alone.options);
+    assert_eq!(accept(&["-d2", "go"]).options[0].values, os(&["2"]));
 }
 
 #[test]

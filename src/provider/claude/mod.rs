@@ -2,7 +2,7 @@
 
 mod config_lock;
 pub mod conversation;
-mod ending;
+pub(crate) mod ending;
 pub mod environment;
 pub mod grammar;
 pub mod home;

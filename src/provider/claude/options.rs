@@ -1,7 +1,8 @@
-//! Every option and subcommand of Claude Code that we know, with the verdict on it.
+//! Every option, subcommand and slash command of Claude Code that we know, with the verdict on it.
 //!
-//! From the help and the binary of 2.1.332. What is not here is refused as unknown. Order: allowed, those
-//! that `worker_options` can allow, those that nothing allows.
+//! From the help and the binary of 2.1.332; the lane asks its own parser which options it has. What is not
+//! here is refused as unknown. Order: allowed, those that `worker_options` can allow, those that nothing
+//! allows.
 
 use crate::provider::argument::{Arity, Rule, Verdict, long, short};
 use Arity::{Flag, List, Optional, Value};
@@ -20,12 +21,14 @@ const UNRECORDED: Verdict =
 const READS: Verdict = Policy("it opens files outside the leased workspace");
 const EXTENDS: Verdict = Policy("it loads programs or instructions from outside the workspace");
 const OUTSIDE: Verdict = Policy("it connects the worker to a program outside the lease");
+const WORDED: Verdict = Policy("it changes how the worker is instructed or what it shows");
 const BILLED: Verdict = Policy("it changes what the server is asked for");
 
 /// The option table.
 pub const RULES: &[Rule] = &[
     short(b'p', &["--print"], Flag, Allowed),
     short(b'd', &["--debug"], Optional, Allowed),
+    long(&["--debug-to-stderr", "-d2e"], Flag, Allowed),
     short(b'h', &["--help"], Flag, Allowed),
     short(b'n', &["--name"], Value, Allowed),
     short(b'v', &["--version"], Flag, Allowed),
@@ -64,7 +67,11 @@ pub const RULES: &[Rule] = &[
     long(&["--verbose"], Flag, Allowed),
     // The registry may allow these.
     long(&["--add-dir"], List, READS),
+    long(&["--advisor"], Value, BILLED),
     long(&["--agents"], Value, EXTENDS),
+    long(&["--allow-other-models"], Flag, BILLED),
+    long(&["--append-subagent-system-prompt"], Value, WORDED),
+    long(&["--append-subagent-system-prompt-file"], Value, WORDED),
     long(&["--betas"], List, BILLED),
     long(&["--channels"], List, OUTSIDE),
     long(&["--chrome"], Flag, OUTSIDE),
@@ -74,12 +81,15 @@ pub const RULES: &[Rule] = &[
         Value,
         Policy("it writes a file outside the workspace"),
     ),
+    long(&["--enable-auto-mode"], Flag, WORDED),
+    long(&["--fast-mode"], Value, BILLED),
     long(
         &["--file"],
         List,
         Policy("it downloads files with the account's login"),
     ),
     long(&["--ide"], Flag, OUTSIDE),
+    long(&["--include-unsupported-models"], Flag, BILLED),
     // Measured: one of its control messages moved the running worker to another account.
     long(
         &["--input-format"],
@@ -89,16 +99,25 @@ pub const RULES: &[Rule] = &[
     long(&["--max-thinking-tokens"], Value, BILLED),
     long(&["--mcp-config"], List, EXTENDS),
     long(&["--permission-prompt-tool"], Value, OUTSIDE),
+    long(&["--plan-mode-instructions"], Value, WORDED),
     long(&["--plugin-dir"], Value, EXTENDS),
     long(&["--plugin-dir-no-mcp"], Value, EXTENDS),
     long(&["--plugin-url"], Value, EXTENDS),
+    long(&["--proactivity"], Value, WORDED),
+    long(&["--task-budget"], Value, BILLED),
+    long(&["--thinking"], Value, BILLED),
+    long(&["--thinking-display"], Value, WORDED),
+    long(&["--watch-artifact"], Value, OUTSIDE),
+    long(&["--watch-artifact-no-autoreact"], Value, OUTSIDE),
     long(&["--workload"], Value, BILLED),
     // Nothing allows these.
     short(b'c', &["--continue"], Flag, SESSION),
     short(b'r', &["--resume"], Optional, SESSION),
     short(b'w', &["--worktree"], Optional, ELSEWHERE),
+    long(&["--agent-color"], Value, HOST),
     long(&["--agent-id"], Value, HOST),
     long(&["--agent-name"], Value, HOST),
+    long(&["--agent-type"], Value, HOST),
     long(&["--agents-view-if-allowed"], Flag, BACKGROUND),
     long(&["--attach-serve"], Value, HOST),
     long(&["--await-claim"], Flag, HOST),
@@ -115,6 +134,10 @@ pub const RULES: &[Rule] = &[
     long(&["--cowork"], Flag, SETTINGS),
     long(&["--cwd"], Value, ELSEWHERE),
     long(&["--daemon-worker"], Flag, BACKGROUND),
+    long(&["--deep-link-cwd-b64"], Value, ELSEWHERE),
+    long(&["--deep-link-last-fetch"], Value, HOST),
+    long(&["--deep-link-origin"], Flag, HOST),
+    long(&["--deep-link-repo"], Value, HOST),
     long(
         &["--desktop"],
         Flag,
@@ -131,17 +154,25 @@ pub const RULES: &[Rule] = &[
     long(&["--hold-repository-while-parked"], Flag, HOST),
     long(&["--host-auth-is-org-sign-in"], Flag, HOST),
     long(&["--ignore-persisted-trust"], Flag, SETTINGS),
+    long(&["--inherit-permission-mode"], Value, BACKGROUND),
     long(&["--init"], Flag, UNRECORDED),
     long(&["--init-only"], Flag, UNRECORDED),
+    long(&["--initialize-fields"], Value, SETTINGS),
+    long(&["--lead-verify-key"], Value, HOST),
     long(&["--maintenance"], Flag, UNRECORDED),
     long(&["--managed-settings"], Value, SETTINGS),
     long(&["--managed-settings-in-initialize"], Flag, SETTINGS),
     long(&["--messaging-socket-path"], Value, HOST),
+    long(&["--metadata"], Value, BACKGROUND),
     long(&["--no-session-persistence"], Flag, UNRECORDED),
     long(&["--on-branch"], Value, BACKGROUND),
     long(&["--parent-session-id"], Value, SESSION),
+    long(&["--plan-mode-required"], Flag, HOST),
     long(&["--pool"], Value, BACKGROUND),
+    long(&["--prefill"], Value, HOST),
+    long(&["--prefill-b64"], Value, HOST),
     long(&["--project-config-root"], Value, SETTINGS),
+    long(&["--ref"], Value, BACKGROUND),
     long(&["--remote-control", "--rc"], Optional, BACKGROUND),
     long(&["--remote-control-session-name-prefix"], Value, BACKGROUND),
     long(&["--reply-on-resume"], Flag, SESSION),
@@ -165,6 +196,7 @@ pub const RULES: &[Rule] = &[
     long(&["--setting-sources"], Value, SETTINGS),
     long(&["--settings"], Value, SETTINGS),
     long(&["--team-name"], Value, HOST),
+    long(&["--teammate-mode"], Value, HOST),
     long(&["--teleport"], Optional, SESSION),
     long(&["--tmux"], Flag, ELSEWHERE),
     long(&["--trust-workspace"], Flag, SETTINGS),
@@ -184,6 +216,7 @@ const SERVES: &str = "it serves other programs instead of working on the task";
 /// Words that Claude Code takes for a subcommand when they are the first word.
 pub const SUBCOMMANDS: &[(&str, &str)] = &[
     ("agents", JOBS),
+    ("apply-project-settings", ADMIN),
     ("attach", JOBS),
     ("auth", LOGIN),
     ("auto-mode", ADMIN),
@@ -237,4 +270,81 @@ pub const SUBCOMMANDS: &[(&str, &str)] = &[
     ("upgrade", ADMIN),
     ("workspace-trust", ADMIN),
     ("worktree-hook", ADMIN),
+];
+
+const CLOUD: &str = "it goes on in the cloud or in another app, which no lease covers";
+const PAID: &str = "it may spend money outside the subscription";
+const OTHER: &str =
+    "it leaves the task's conversation; use `agent-fleet resume` to continue the task's own";
+const BEYOND: &str = "it connects the worker to a program outside the lease";
+
+/// Slash commands that a prompt may not begin with, in lower case: Claude Code's terminal runs one that comes
+/// on its command line without a question, and `/logout` deletes the login of every worker of the home.
+pub const COMMANDS: &[(&str, &str)] = &[
+    ("add-dir", "it opens files outside the leased workspace"),
+    ("agents", JOBS),
+    ("app", CLOUD),
+    ("autofix-pr", CLOUD),
+    ("background", JOBS),
+    ("bg", JOBS),
+    ("branch", OTHER),
+    ("bug", CLOUD),
+    ("cd", "it moves the work out of the leased workspace"),
+    ("chrome", BEYOND),
+    ("clear", OTHER),
+    ("cloud-plugins", CLOUD),
+    ("continue", OTHER),
+    ("daemon", JOBS),
+    ("design-consent", LOGIN),
+    ("design-login", LOGIN),
+    ("design-revoke", LOGIN),
+    ("desktop", CLOUD),
+    ("extra-usage", PAID),
+    ("fast", PAID),
+    ("feedback", CLOUD),
+    ("fork", JOBS),
+    (
+        "heapdump",
+        "it writes the program's memory, the login in it, into the home directory",
+    ),
+    ("ide", BEYOND),
+    ("import", ADMIN),
+    ("install", ADMIN),
+    ("install-github-app", LOGIN),
+    ("install-slack-app", LOGIN),
+    ("login", LOGIN),
+    ("logout", LOGIN),
+    ("marketplace", ADMIN),
+    ("mcp", ADMIN),
+    ("new", OTHER),
+    ("passes", PAID),
+    ("plugin", ADMIN),
+    ("plugins", ADMIN),
+    ("pro-trial-expired", PAID),
+    ("project", CLOUD),
+    ("rate-limit-options", PAID),
+    ("rc", SERVES),
+    ("remote", SERVES),
+    ("remote-control", SERVES),
+    ("remote-env", CLOUD),
+    ("reset", OTHER),
+    ("restart", ADMIN),
+    ("resume", OTHER),
+    ("rewind", OTHER),
+    ("routines", JOBS),
+    ("schedule", JOBS),
+    ("session", CLOUD),
+    ("setup-bedrock", LOGIN),
+    ("setup-vertex", LOGIN),
+    ("share", CLOUD),
+    ("stop", JOBS),
+    ("teleport", OTHER),
+    ("tp", OTHER),
+    ("ultraplan", CLOUD),
+    ("ultrareview", CLOUD),
+    ("undo", OTHER),
+    ("update", ADMIN),
+    ("upgrade", PAID),
+    ("usage-credits", PAID),
+    ("web-setup", CLOUD),
 ];

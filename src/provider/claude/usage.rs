@@ -123,7 +123,7 @@ fn flat(name: &str, bucket: &Value) -> Part {
 }
 
 /// Kind and model scope of a flat bucket.
-pub(super) fn classify(name: &str) -> (Kind, Option<String>) {
+pub(crate) fn classify(name: &str) -> (Kind, Option<String>) {
     if name == "five_hour" {
         return (Kind::Session, None);
     }

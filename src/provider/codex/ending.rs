@@ -90,7 +90,8 @@ fn exhausted(windows: &[Window]) -> Option<Reset> {
     Some(Reset { at, guessed: false })
 }
 
-fn limit(error: &Value) -> Option<Limit> {
+/// The limit that the error of a failed turn tells of, if any.
+pub(crate) fn limit(error: &Value) -> Option<Limit> {
     if error.is_null() {
         return None;
     }

@@ -2,7 +2,7 @@
 
 pub mod configuration;
 pub mod conversation;
-mod ending;
+pub(crate) mod ending;
 pub mod environment;
 pub mod grammar;
 pub mod home;

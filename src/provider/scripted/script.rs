@@ -1,7 +1,8 @@
 //! The language that prompts to the scripted agent are written in. Pure.
 //!
-//! One instruction per line or between `;`; `spawn` takes the rest of its line. The whole script is read
-//! before anything is done, so a mistake does nothing.
+//! One instruction per line or between `;`; `spawn` takes the rest of its line, `answer` all that follows. The
+//! whole script is read before anything is done, so a mistake does nothing. A prompt that points to a file
+//! means the script blocks in it.
 
 use std::time::Duration;
 
@@ -15,6 +16,10 @@ pub(super) enum Instruction {
         /// Its new content, less a newline at its end.
         text: String,
     },
+    /// `answer` on a line of its own: answers with all that follows.
+    Answer(String),
+    /// `deny TOOL`: a tool that the worker is not allowed to use.
+    Deny(String),
     /// `sleep SECONDS`.
     Sleep(Duration),
     /// `say TEXT`: answers.
@@ -59,13 +64,92 @@ pub(super) enum Limit {
 
 /// What an unknown instruction is answered with.
 const WORDS: &str =
-    "write, sleep, say, spawn, session, limit, crash, exit, env, argv, hold or usage";
+    "write, sleep, say, answer, spawn, deny, session, limit, crash, exit, env, argv, hold or usage";
+
+/// How the name of a fleet worker ends that reviews another's work.
+const REVIEWER: &str = "-review";
+
+/// A prompt that points to a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Pointed<'a> {
+    /// Relative to the workspace, or absolute.
+    pub file: &'a str,
+    /// Whether the worker reviews another's work.
+    pub reviews: bool,
+}
+
+/// Reads `Read FILE and follow it exactly. You are fleet worker NAME.`
+pub(super) fn pointed(prompt: &str) -> Option<Pointed<'_>> {
+    let (file, rest) = prompt
+        .trim()
+        .strip_prefix("Read ")?
+        .split_once(" and follow it exactly.")?;
+    let worker = rest.trim().strip_suffix('.').unwrap_or(rest);
+    Some(Pointed {
+        file,
+        reviews: worker.ends_with(REVIEWER),
+    })
+}
+
+/// The instructions of a file: those of its blocks that are fenced as `script`, or as `script review` for a
+/// worker that reviews. A file without such a block is a mistake.
+pub(super) fn blocks(text: &str, pointed: &Pointed<'_>) -> Result<Vec<Instruction>, String> {
+    let wanted: &[&str] = if pointed.reviews {
+        &["script", "review"]
+    } else {
+        &["script"]
+    };
+    let mut found = false;
+    let mut instructions = Vec::new();
+    let mut lines = text.lines();
+    while let Some(line) = lines.next() {
+        let (fence, info) = fenced(line);
+        if fence < 3 {
+            continue;
+        }
+        let ends = |line: &&str| {
+            let (closing, rest) = fenced(line);
+            closing < fence || !rest.is_empty()
+        };
+        let block: Vec<&str> = lines.by_ref().take_while(ends).collect();
+        if info.split_whitespace().eq(wanted.iter().copied()) {
+            found = true;
+            instructions.extend(parse(&block.join("\n"))?);
+        }
+    }
+    if found {
+        Ok(instructions)
+    } else {
+        let name = wanted.join(" ");
+        Err(format!(
+            "`{}` has no block fenced as `{name}`",
+            pointed.file
+        ))
+    }
+}
+
+/// How many backticks a line begins with, and what stands after them.
+fn fenced(line: &str) -> (usize, &str) {
+    let line = line.trim();
+    let rest = line.trim_start_matches('`');
+    (line.len() - rest.len(), rest.trim())
+}
 
 /// Reads a script. The error says which instruction is wrong, and why.
 pub(super) fn parse(text: &str) -> Result<Vec<Instruction>, String> {
     let mut instructions = Vec::new();
-    for line in text.lines() {
+    let mut lines = text.lines();
+    while let Some(line) = lines.next() {
         let mut rest = line.trim();
+        if rest == "answer" {
+            let answer: Vec<&str> = lines.by_ref().collect();
+            let answer = answer.join("\n").trim().to_owned();
+            if answer.is_empty() {
+                return Err("`answer`: the text is missing".to_owned());
+            }
+            instructions.push(Instruction::Answer(answer));
+            break;
+        }
         while !rest.is_empty() {
             let whole = rest.split_whitespace().next() == Some("spawn");
             let (one, after) = match rest.split_once(';') {
@@ -106,6 +190,8 @@ fn instruction(text: &str) -> Result<Instruction, String> {
         }
         "sleep" => Instruction::Sleep(seconds(rest)?),
         "say" => Instruction::Say(required("the text")?.to_owned()),
+        "answer" => return Err("it stands on a line of its own".to_owned()),
+        "deny" => Instruction::Deny(required("the tool")?.to_owned()),
         "spawn" => Instruction::Spawn(required("the command")?.to_owned()),
         "session" => Instruction::Session,
         "limit" => {
@@ -152,7 +238,7 @@ fn seconds(text: &str) -> Result<Duration, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Instruction, Limit, parse};
+    use super::{Instruction, Limit, Pointed, blocks, parse, pointed};
     use std::time::Duration;
 
     #[test]
@@ -179,6 +265,48 @@ mod tests {
     }
 
     #[test]
+    fn an_answer_is_everything_that_follows_and_a_prompt_may_point_to_a_file() {
+        let answer = Instruction::Answer("Status: done\n\n  It; works".into());
+        let script = "deny Bash; say hi\nanswer\n\nStatus: done\n\n  It; works\n";
+        let all = vec![
+            Instruction::Deny("Bash".into()),
+            Instruction::Say("hi".into()),
+            answer.clone(),
+        ];
+        assert_eq!(parse(script).unwrap(), all);
+        let worker = Pointed {
+            file: "a b.md",
+            reviews: false,
+        };
+        let prompt = "Read a b.md and follow it exactly. You are fleet worker lexer.";
+        assert_eq!(pointed(prompt), Some(worker));
+        assert_eq!(pointed("say Read a.md"), None);
+        let text = format!(
+            "# Work\n```text\nscript\n```\n````script\n{script}```\nnot yet\n````\n```script\nsay two\n```\n\
+             ```script review\nanswer\nStatus: approved"
+        );
+        let found = blocks(&text, &worker).unwrap();
+        assert_eq!(
+            (found.len(), &found[..2], &found[3]),
+            (4, &all[..2], &Instruction::Say("two".into()))
+        );
+        let reviewer =
+            pointed("Read a b.md and follow it exactly. You are fleet worker lexer-review.")
+                .unwrap();
+        let review = vec![Instruction::Answer("Status: approved".into())];
+        assert_eq!(blocks(&text, &reviewer).unwrap(), review);
+        for silent in [
+            "",
+            "say hi",
+            "```\nsay hi\n```",
+            "```script review\nsay hi\n```",
+        ] {
+            let error = blocks(silent, &worker).unwrap_err();
+            assert!(error.contains("`a b.md` has no block"), "{error}");
+        }
+    }
+
+    #[test]
     fn every_mistake_is_named_before_anything_is_done() {
         for bad in [
             "say hi; fix the bug",
@@ -194,6 +322,9 @@ mod tests {
             "usage 101",
             "usage NaN",
             "hold",
+            "deny",
+            "answer",
+            "say hi; answer x",
         ] {
             assert!(parse(bad).is_err(), "accepted {bad:?}");
         }

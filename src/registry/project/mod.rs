@@ -144,6 +144,21 @@ pub fn root(context: &Context, path: &Path) -> Result<(Utf8PathBuf, Kind)> {
     Err(refused.into())
 }
 
+/// The canonical root of the worktree that `path` is in.
+pub fn enclosing(context: &Context, path: &Path) -> Result<Utf8PathBuf> {
+    let found = directory(context, path)?;
+    match worktree::inspect(&found) {
+        Kind::Main | Kind::Linked(_) => Ok(found),
+        Kind::Inside(root) => Ok(root),
+        Kind::Broken(problem) => Err(WorkspaceError::Broken {
+            path: found,
+            problem,
+        }
+        .into()),
+        Kind::Outside => Err(WorkspaceError::Outside(found).into()),
+    }
+}
+
 /// The path that a caller means, absolute, not resolved.
 pub fn absolute(context: &Context, path: &Path) -> Result<Utf8PathBuf> {
     let full: PathBuf = match (path.strip_prefix("~"), &context.directory) {

@@ -5,12 +5,12 @@
 //! after resolving links, as far as they exist at that moment; a link made later is not seen here.
 
 mod conflict;
-mod table;
+pub(crate) mod table;
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use self::table::{Fields, Walker};
+use self::table::{Fields, Unknown, Walker};
 use super::key;
 use super::schema::{
     Anchor, BinaryPolicy, Credential, Profile, Project, ProviderSettings, QuotaReader, Registry,
@@ -54,7 +54,7 @@ pub enum Invalid {
 /// Reads and checks a registry.
 pub fn parse(text: &str, roots: &Roots) -> Result<Parsed, Invalid> {
     let (document, errors) = DeTable::parse_recoverable(text);
-    let mut walker = Walker::new(text, &roots.home, !errors.is_empty());
+    let mut walker = Walker::new(text, &roots.home, !errors.is_empty(), Unknown::Kept);
     for error in errors {
         let at = error.span().map_or(0, |span| span.start);
         walker.problem(at, error.message().replace('\n', "; "));
@@ -96,7 +96,10 @@ pub fn parse(text: &str, roots: &Roots) -> Result<Parsed, Invalid> {
     }
     registry.providers.sort_by_key(|settings| settings.kind);
     conflict::check(&mut builder.walker, &registry, &builder.spans, roots);
-    builder.walker.finish(registry)
+    match builder.walker.finish() {
+        Ok(notes) => Ok(Parsed { registry, notes }),
+        Err(problems) => Err(Invalid::Problems(problems)),
+    }
 }
 
 const TABLES: [&str; 4] = ["settings", "providers", "projects", "profiles"];
@@ -396,8 +399,8 @@ impl Builder<'_> {
     }
 }
 
-/// The plain form of a TOML value; `None` for what the registry never holds.
-fn plain(value: &DeValue<'_>) -> Option<Value> {
+/// The plain form of a TOML value; `None` for what no key takes.
+pub(crate) fn plain(value: &DeValue<'_>) -> Option<Value> {
     Some(match value {
         DeValue::String(text) => Value::Text(text.to_string()),
         DeValue::Integer(number) => {

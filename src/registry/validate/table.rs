@@ -1,4 +1,6 @@
-//! Walking the parsed text: known keys checked against their shapes, problems and notes collected.
+//! Walking a parsed text: known keys checked against their shapes, problems and notes collected.
+//!
+//! Serves every TOML file that people write. What a key that nobody knows means is the file's to say.
 
 use std::collections::BTreeMap;
 
@@ -6,10 +8,9 @@ use camino::{Utf8Path, Utf8PathBuf};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::{Diagnostic, Invalid, Parsed, place, plain};
+use super::{Diagnostic, place, plain};
 use crate::id::ProviderKind;
 use crate::registry::key::{self, Key};
-use crate::registry::schema::Registry;
 use crate::registry::value::Value;
 use crate::withheld::withhold;
 
@@ -19,8 +20,18 @@ struct Finding {
     message: String,
 }
 
+/// What a key means that this version does not know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unknown {
+    /// It is left alone: programs edit the file, and a newer one may have written it.
+    Kept,
+    /// It is a mistake: only people write the file.
+    Refused,
+}
+
 /// Collects findings over one text.
-pub(super) struct Walker<'a> {
+pub(crate) struct Walker<'a> {
+    unknown: Unknown,
     text: &'a str,
     home: &'a Utf8Path,
     /// The text could not be parsed as a whole, so that absence proves nothing.
@@ -30,15 +41,16 @@ pub(super) struct Walker<'a> {
 }
 
 /// The checked values of one table.
-pub(super) struct Fields {
+pub(crate) struct Fields {
     values: BTreeMap<&'static str, Value>,
     places: BTreeMap<&'static str, usize>,
     start: usize,
 }
 
 impl<'a> Walker<'a> {
-    pub(super) fn new(text: &'a str, home: &'a Utf8Path, partial: bool) -> Self {
+    pub(crate) fn new(text: &'a str, home: &'a Utf8Path, partial: bool, unknown: Unknown) -> Self {
         Self {
+            unknown,
             text,
             home,
             partial,
@@ -48,28 +60,35 @@ impl<'a> Walker<'a> {
     }
 
     /// Something makes the registry unusable.
-    pub(super) fn problem(&mut self, at: usize, message: String) {
+    pub(crate) fn problem(&mut self, at: usize, message: String) {
         self.problems.push(Finding { at, message });
     }
 
     /// Something is absent; says nothing when unparsable text may have held it.
-    pub(super) fn missing(&mut self, at: usize, message: &str) {
+    pub(crate) fn missing(&mut self, at: usize, message: &str) {
         if !self.partial {
             self.problem(at, message.to_owned());
         }
     }
 
     /// A key that this version does not know.
-    pub(super) fn unknown(&mut self, at: usize, full: &str, name: &str, known: &[&str]) {
-        let mut message = format!("unknown key `{full}` is kept but has no effect");
+    pub(crate) fn unknown(&mut self, at: usize, full: &str, name: &str, known: &[&str]) {
+        let mut message = match self.unknown {
+            Unknown::Kept => format!("unknown key `{full}` is kept but has no effect"),
+            Unknown::Refused => format!("unknown key `{full}`"),
+        };
         if let Some(meant) = key::nearest(known.iter().copied(), name) {
             message = format!("{message}; did you mean `{meant}`?");
         }
-        self.notes.push(Finding { at, message });
+        let finding = Finding { at, message };
+        match self.unknown {
+            Unknown::Kept => self.notes.push(finding),
+            Unknown::Refused => self.problems.push(finding),
+        }
     }
 
     /// The table behind a name that must be one.
-    pub(super) fn table<'i>(
+    pub(crate) fn table<'i>(
         &mut self,
         name: &str,
         value: &Spanned<DeValue<'i>>,
@@ -86,7 +105,7 @@ impl<'a> Walker<'a> {
     }
 
     /// Checks the keys of a table; `tables` are the names of subtables that are read elsewhere.
-    pub(super) fn fields(
+    pub(crate) fn fields(
         &mut self,
         table: &Spanned<DeTable<'_>>,
         path: &str,
@@ -129,14 +148,12 @@ impl<'a> Walker<'a> {
         fields
     }
 
-    /// The registry, or every problem in the order of the text.
-    pub(super) fn finish(self, registry: Registry) -> Result<Parsed, Invalid> {
-        let text = self.text;
-        let notes = diagnostics(text, self.notes);
+    /// The notes on a text that is good, or every problem; both in the order of the text.
+    pub(crate) fn finish(self) -> Result<Vec<Diagnostic>, Vec<Diagnostic>> {
         if self.problems.is_empty() {
-            Ok(Parsed { registry, notes })
+            Ok(diagnostics(self.text, self.notes))
         } else {
-            Err(Invalid::Problems(diagnostics(text, self.problems)))
+            Err(diagnostics(self.text, self.problems))
         }
     }
 }
@@ -161,53 +178,53 @@ fn diagnostics(text: &str, mut findings: Vec<Finding>) -> Vec<Diagnostic> {
 }
 
 impl Fields {
-    pub(super) fn value(&self, name: &str) -> Option<&Value> {
+    pub(crate) fn value(&self, name: &str) -> Option<&Value> {
         self.values.get(name)
     }
 
     /// Whether the key stands in the table, with a good value or not.
-    pub(super) fn written(&self, name: &str) -> bool {
+    pub(crate) fn written(&self, name: &str) -> bool {
         self.places.contains_key(name)
     }
 
     /// Where the value of a key stands; the table's own place when it is absent.
-    pub(super) fn at(&self, name: &str) -> usize {
+    pub(crate) fn at(&self, name: &str) -> usize {
         self.places.get(name).copied().unwrap_or(self.start)
     }
 
-    pub(super) fn text(&self, name: &str) -> Option<String> {
+    pub(crate) fn text(&self, name: &str) -> Option<String> {
         match self.value(name) {
             Some(Value::Text(text)) => Some(text.clone()),
             _ => None,
         }
     }
 
-    pub(super) fn path(&self, name: &str) -> Option<Utf8PathBuf> {
+    pub(crate) fn path(&self, name: &str) -> Option<Utf8PathBuf> {
         self.text(name).map(Utf8PathBuf::from)
     }
 
-    pub(super) fn whole(&self, name: &str) -> Option<i64> {
+    pub(crate) fn whole(&self, name: &str) -> Option<i64> {
         match self.value(name) {
             Some(Value::Whole(number)) => Some(*number),
             _ => None,
         }
     }
 
-    pub(super) fn number(&self, name: &str) -> Option<f64> {
+    pub(crate) fn number(&self, name: &str) -> Option<f64> {
         match self.value(name) {
             Some(Value::Number(number)) => Some(*number),
             _ => None,
         }
     }
 
-    pub(super) fn list(&self, name: &str) -> Option<Vec<String>> {
+    pub(crate) fn list(&self, name: &str) -> Option<Vec<String>> {
         match self.value(name) {
             Some(Value::List(items)) => Some(items.clone()),
             _ => None,
         }
     }
 
-    pub(super) fn word<T>(&self, name: &str, read: fn(&str) -> Option<T>, default: T) -> T {
+    pub(crate) fn word<T>(&self, name: &str, read: fn(&str) -> Option<T>, default: T) -> T {
         self.text(name)
             .and_then(|word| read(&word))
             .unwrap_or(default)

@@ -96,7 +96,7 @@ pub(super) fn status(context: &Context, home: &Utf8Path) -> Result<u8> {
         Some(service) => token(context, home, &Server::new(&service, context.clock))?,
         None => None,
     };
-    Output::Text.say(if token.is_some() {
+    Output::line(if token.is_some() {
         "logged in"
     } else {
         "not logged in"
@@ -107,7 +107,7 @@ pub(super) fn status(context: &Context, home: &Utf8Path) -> Result<u8> {
 /// The account that the person names on standard input, as a real login has its page asked; `None` when there
 /// is no answer.
 fn asked() -> Result<Option<String>> {
-    Output::Text.fail("which account? (one word, then Enter)");
+    Output::fail("which account? (one word, then Enter)");
     let mut line = String::new();
     io::stdin()
         .lock()

@@ -29,7 +29,7 @@ pub fn run(context: &Context, arguments: &[OsString]) -> u8 {
         Some((word, rest)) if word == grammar::LOGIN => agent_home(context)
             .and_then(|home| login::command(context, &home, rest))
             .map(|message| {
-                Output::Text.say(&message);
+                Output::line(&message);
                 0
             }),
         Some((word, [])) if word == grammar::STATUS => {
@@ -38,7 +38,7 @@ pub fn run(context: &Context, arguments: &[OsString]) -> u8 {
         _ => converse(context, arguments),
     };
     outcome.unwrap_or_else(|error| {
-        Output::Text.fail(&error.message);
+        Output::fail(&error.message);
         1
     })
 }
@@ -74,16 +74,18 @@ fn converse(context: &Context, arguments: &[OsString]) -> Result<u8> {
     let known = home::transcript_path(&home, &session)
         .ok_or_else(|| Error::new(code::USAGE, format!("`{session}` is not a session id")))?
         .is_file();
-    if resumed.is_some() && !known {
-        return Err(Error::new(
-            code::NOT_FOUND,
-            format!("No conversation found with session ID: {session}"),
-        ));
-    }
     let output = match parsed.value("--output-format") {
         Some(form) if form == OsStr::new("stream-json") => Output::Stream,
         Some(_) | None => Output::Text,
     };
+    if resumed.is_some() && !known {
+        let message = format!("No conversation found with session ID: {session}");
+        output.event(&json!({
+            "type": "result", "subtype": "error_during_execution", "is_error": true,
+            "errors": [message], "permission_denials": [], "session_id": session,
+        }));
+        return Err(Error::new(code::NOT_FOUND, message));
+    }
     let source = if resumed.is_some() {
         "resume"
     } else {

@@ -15,13 +15,13 @@ use super::super::account::{AccountFile, later};
 use super::super::home;
 use super::super::script::{self, Instruction, Limit};
 use super::super::server::{Server, Turn};
-use super::output::Output;
+use super::output::{Output, Refused};
 use super::{hooks, login};
 use crate::env::Context;
 use crate::error::{Error, Result, code};
 use crate::provider::home::load;
 use crate::secret::Secret;
-use crate::store::directory;
+use crate::store::{directory, read};
 use crate::sys::descriptor;
 
 /// How long a tool may take.
@@ -40,6 +40,12 @@ pub(super) struct Agent<'a> {
     server: Server,
     session: String,
     output: Output,
+    /// What this turn said last.
+    said: String,
+    /// The tools that it was not allowed to use, as its last line has them.
+    denied: Vec<Value>,
+    /// Tools used so far, denied ones included.
+    tools: u32,
 }
 
 /// Why a turn, and with it the agent, ends early.
@@ -117,6 +123,9 @@ impl<'a> Agent<'a> {
             settings,
             session,
             output,
+            said: String::new(),
+            denied: Vec::new(),
+            tools: 0,
         })
     }
 
@@ -177,12 +186,16 @@ impl<'a> Agent<'a> {
     pub(super) fn turn(&mut self, prompt: &str) -> Option<u8> {
         // The real CLIs renew their login before anything else.
         let token = self.token();
+        self.said.clear();
+        self.denied.clear();
         self.fire("UserPromptSubmit", json!({ "prompt": prompt }));
         match token.and_then(|token| self.follow(prompt, &token)) {
             Ok(()) => {
-                self.output.event(
-                    &json!({"type": "result", "is_error": false, "session_id": self.session}),
-                );
+                self.output.event(&json!({
+                    "type": "result", "subtype": "success", "is_error": false,
+                    "terminal_reason": "completed", "result": self.said,
+                    "permission_denials": self.denied, "session_id": self.session,
+                }));
                 self.fire("Stop", json!({}));
                 None
             }
@@ -206,10 +219,19 @@ impl<'a> Agent<'a> {
                 // The failure is reported all the same when it cannot be recorded.
                 drop(self.record(&line));
                 self.fire("StopFailure", facts);
-                line["type"] = "result".into();
-                line["is_error"] = true.into();
-                self.output.event(&line);
-                self.output.fail(&failure.message);
+                let refused = Refused {
+                    error: failure.error,
+                    used_up: failure.limit == "quota",
+                    resets_at: failure.resets_at,
+                    message: &failure.message,
+                };
+                self.output.refused(&self.session, &refused);
+                self.output.event(&json!({
+                    "type": "result", "subtype": "success", "is_error": true,
+                    "terminal_reason": "api_error", "result": failure.message,
+                    "permission_denials": self.denied, "session_id": self.session,
+                }));
+                Output::fail(&failure.message);
                 Some(1)
             }
         }
@@ -237,7 +259,7 @@ impl<'a> Agent<'a> {
     }
 
     fn follow(&mut self, prompt: &str, token: &Secret) -> Result<(), End> {
-        let script = script::parse(prompt).map_err(|message| {
+        let script = self.script(prompt).map_err(|message| {
             End::Failed(Failure {
                 error: "invalid_request",
                 limit: "none",
@@ -260,8 +282,20 @@ impl<'a> Agent<'a> {
         Ok(())
     }
 
-    fn say(&self, text: &str) -> Result<(), End> {
-        self.output.say(text);
+    /// What a prompt asks for: itself, or the blocks of the file that it points to.
+    fn script(&self, prompt: &str) -> Result<Vec<Instruction>, String> {
+        let Some(pointed) = script::pointed(prompt) else {
+            return script::parse(prompt);
+        };
+        let path = self.workspace.join(pointed.file);
+        let bytes = read::optional(&path).map_err(|error| error.message)?;
+        let bytes = bytes.ok_or_else(|| format!("there is no `{}`", path.display()))?;
+        script::blocks(&String::from_utf8_lossy(&bytes), &pointed)
+    }
+
+    fn say(&mut self, text: &str) -> Result<(), End> {
+        self.output.say(&self.session, text);
+        text.clone_into(&mut self.said);
         self.record(&json!({"type": "assistant", "text": text}))
     }
 
@@ -284,7 +318,11 @@ impl<'a> Agent<'a> {
                 clock.pause(span);
                 Ok(())
             }
-            Instruction::Say(text) => self.say(&text),
+            Instruction::Say(text) | Instruction::Answer(text) => self.say(&text),
+            Instruction::Deny(tool) => {
+                self.deny(&tool);
+                Ok(())
+            }
             Instruction::Spawn(command) => self.tool(&command),
             Instruction::Session => {
                 self.fire("SessionEnd", json!({"reason": "clear"}));
@@ -361,8 +399,27 @@ impl<'a> Agent<'a> {
         }
     }
 
+    /// A tool that is not allowed: the turn goes on without it.
+    fn deny(&mut self, tool: &str) {
+        let id = self.next_tool();
+        let input = json!({});
+        self.output.tool(&self.session, &id, tool, &input);
+        let why = "Permission for this tool use was denied.";
+        self.output.answered(&self.session, &id, why, true);
+        self.denied
+            .push(json!({"tool_name": tool, "tool_use_id": id, "tool_input": input}));
+    }
+
+    fn next_tool(&mut self) -> String {
+        self.tools += 1;
+        format!("tool-{}", self.tools)
+    }
+
     /// A tool call: its child gets no descriptor of ours, as with the real CLIs, so it cannot hold a lease.
-    fn tool(&self, command: &str) -> Result<(), End> {
+    fn tool(&mut self, command: &str) -> Result<(), End> {
+        let id = self.next_tool();
+        let input = json!({ "command": command });
+        self.output.tool(&self.session, &id, "Bash", &input);
         let ended = descriptor::withheld(|| {
             hooks::shell(
                 self.context,
@@ -373,13 +430,17 @@ impl<'a> Agent<'a> {
             )
         });
         let ended = ended.map_err(|error| io_end("run", Path::new("/bin/sh"), &error))?;
-        self.output.event(&json!({
-            "type": "tool",
-            "command": command,
-            "status": ended.status,
-            "stderr": String::from_utf8_lossy(&ended.stderr),
-        }));
         let text = String::from_utf8_lossy(&ended.stdout);
+        let errors = String::from_utf8_lossy(&ended.stderr);
+        let failed = ended.status != Some(0);
+        let how = match ended.status {
+            Some(0) => String::new(),
+            Some(status) => format!("Exit code {status}\n"),
+            None => "It was killed\n".to_owned(),
+        };
+        let answer = format!("{how}{text}{errors}");
+        self.output
+            .answered(&self.session, &id, answer.trim_end(), failed);
         match text.trim_end() {
             "" => Ok(()),
             text => self.say(text),

@@ -1,5 +1,7 @@
 //! Names that pass through every layer, checked once at the edge.
 
+pub mod fleet;
+
 use std::fmt;
 use std::str::FromStr;
 
@@ -23,6 +25,11 @@ pub enum InvalidName {
         "`{0}` is not a valid {1} id: use 1 to 128 letters, digits, `.`, `_` or `-`, the first a letter or digit"
     )]
     Id(String, &'static str),
+    /// Not of the form `[A-Za-z0-9][A-Za-z0-9_-]{0,63}`.
+    #[error(
+        "`{0}` is not a valid {1} name: use 1 to 64 letters, digits, `_` or `-`, the first a letter or digit"
+    )]
+    Fleet(String, &'static str),
     /// Looks like an e-mail address; ids end up in logs and paths.
     #[error("a {0} id must not be an e-mail address")]
     Email(&'static str),

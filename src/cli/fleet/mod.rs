@@ -1,0 +1,82 @@
+//! `agent-fleet fleet …`: a plan of work on leased workers.
+
+mod hidden;
+mod run;
+mod status;
+
+use camino::Utf8PathBuf;
+use clap::Subcommand;
+
+use super::{App, Outcome};
+use crate::error::Result;
+use crate::fleet::locate::Place;
+use crate::fleet::prompt::Templates;
+use crate::fleet::settings::{self, Settings};
+use crate::id::fleet::RunId;
+use crate::registry::schema::Registry;
+
+#[derive(Debug, clap::Args)]
+pub(super) struct FleetArguments {
+    #[command(subcommand)]
+    command: FleetCommand,
+}
+
+#[derive(Debug, Subcommand)]
+#[command(defer = true)]
+enum FleetCommand {
+    /// Run a plan, or one step given in words, until nothing is left to do
+    Run(run::RunArguments),
+    /// Where a run's steps and workers stand
+    Status(status::StatusArguments),
+    /// The host of a running turn; started by launches, not by people
+    #[command(name = crate::fleet::launch::begin::HOST_VERB, hide = true)]
+    Host(hidden::LaunchDirectory),
+    /// What becomes a worker; started by its host
+    #[command(name = crate::fleet::launch::begin::TURN_VERB, hide = true)]
+    Turn(hidden::LaunchDirectory),
+}
+
+/// Which run is meant.
+#[derive(Clone, Debug, clap::Args)]
+pub(super) struct Which {
+    /// The run; default the one of this checkout that is not over, else the newest
+    #[arg(long, value_name = "RUN")]
+    run: Option<RunId>,
+}
+
+/// What commands that launch need besides the run.
+#[derive(Debug)]
+pub(super) struct Ground {
+    /// The registry.
+    registry: Registry,
+    /// What is settled for the checkout.
+    settings: Settings,
+    /// What prompts are made from.
+    templates: Templates,
+}
+
+impl Ground {
+    fn of(app: &App, place: &Place) -> Result<Self> {
+        Self::at(app, &place.root)
+    }
+
+    fn at(app: &App, root: &Utf8PathBuf) -> Result<Self> {
+        let registry = crate::snapshot::registry::load(&app.context)?;
+        let settings = settings::load(&app.context, &registry, root)?;
+        let templates = Templates::load(&app.context, root)?;
+        Ok(Self {
+            registry,
+            settings,
+            templates,
+        })
+    }
+}
+
+pub(super) fn run(app: &App, arguments: FleetArguments) -> Result<Outcome> {
+    match arguments.command {
+        FleetCommand::Run(arguments) => run::run(app, arguments),
+        FleetCommand::Status(arguments) => status::run(app, &arguments),
+        FleetCommand::Host(directory) => hidden::host(app, directory),
+        FleetCommand::Turn(directory) => hidden::turn(app, directory),
+    }
+}

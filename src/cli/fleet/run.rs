@@ -1,0 +1,125 @@
+//! `agent-fleet fleet run`.
+
+use camino::Utf8PathBuf;
+
+use super::{App, Ground, Outcome};
+use crate::error::{Error, Result, code};
+use crate::fleet::begin;
+use crate::fleet::board::Board;
+use crate::fleet::drive::{Driven, drive};
+use crate::fleet::locate::Place;
+use crate::fleet::model::{Accept, Options, Tier};
+use crate::fleet::plan::compile::{Compiled, Ground as Plans, compile};
+use crate::fleet::plan::text::{PlanText, StepText};
+use crate::fleet::settings::pools::Pools;
+use crate::fleet::{plan, scope, show};
+use crate::id::fleet::RunId;
+use crate::sys::interrupt::Interrupts;
+
+#[derive(Debug, clap::Args)]
+pub(super) struct RunArguments {
+    /// A plan file, or the work in words
+    #[arg(value_name = "PLAN|TEXT")]
+    work: String,
+    /// Name of the run; default the date and time
+    #[arg(long, value_name = "RUN")]
+    run: Option<RunId>,
+    /// Files that the work may change
+    #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with_all = ["worktree", "investigate"])]
+    files: Vec<String>,
+    /// Let it work in a git worktree of its own
+    #[arg(long, conflicts_with = "investigate")]
+    worktree: bool,
+    /// Let it only read and answer
+    #[arg(long)]
+    investigate: bool,
+    /// How hard it is: heavy, standard or light
+    #[arg(long)]
+    tier: Option<Tier>,
+}
+
+pub(super) fn run(app: &App, arguments: RunArguments) -> Result<Outcome> {
+    let context = &app.context;
+    let place = Place::here(context)?;
+    let ground = Ground::of(app, &place)?;
+    let Compiled { plan, options, .. } = compiled(app, &place, &ground, &arguments)?;
+    let id = if let Some(id) = arguments.run {
+        id
+    } else {
+        let now = context.clock.now().strftime("%Y%m%d-%H%M%S");
+        now.to_string().parse()?
+    };
+    let options = Options {
+        accept: Accept::Program,
+        ..options
+    };
+    let mut board = begin::begin(context, &place, &id, options.clone())?;
+    begin::plan(&mut board, plan, options)?;
+    let files = board.files.clone();
+    drop(board);
+    let interrupts =
+        Interrupts::watch().map_err(|error| Error::io("watch signals in", "/", &error))?;
+    let driven = drive(
+        context,
+        &files,
+        &ground.settings,
+        &ground.templates,
+        &interrupts,
+        &mut |_, _| Ok(()),
+    )?;
+    let board = Board::look(&files)?;
+    let status = show::status(context, &board)?;
+    if driven == Driven::Interrupted {
+        app.note("note: nothing new is launched; workers that run, run on");
+    }
+    app.view(&status)
+}
+
+/// The plan of a file or of words.
+fn compiled(
+    app: &App,
+    place: &Place,
+    ground: &Ground,
+    arguments: &RunArguments,
+) -> Result<Compiled> {
+    let context = &app.context;
+    let path = Utf8PathBuf::from(&arguments.work);
+    let is_file = !arguments.work.contains(char::is_whitespace)
+        && matches!(path.extension(), Some("toml" | "json"));
+    let text = if is_file {
+        let path = crate::registry::project::absolute(context, path.as_std_path())?;
+        plan::load(context, &path, &place.root)?
+    } else {
+        if arguments.files.is_empty() && !arguments.worktree && !arguments.investigate {
+            let message = "it is not said what the work may change";
+            return Err(
+                Error::new(code::USAGE, message).hint("agent-fleet fleet run TEXT --worktree")
+            );
+        }
+        let mut text = PlanText::default();
+        text.steps.push(words(arguments)?);
+        text
+    };
+    let pools = Pools::of(&ground.registry);
+    let file = |text: &str| scope::place::check(&place.root, text);
+    compile(
+        &text,
+        Plans {
+            settings: &ground.settings,
+            pools: &pools,
+            file: &file,
+            case: scope::place::case(&place.root),
+        },
+    )
+}
+
+fn words(arguments: &RunArguments) -> Result<StepText> {
+    let mut step = StepText::new("work".parse()?, arguments.work.clone());
+    step.files.clone_from(&arguments.files);
+    step.worktree = arguments.worktree;
+    step.tier = arguments.tier.or(step.tier);
+    if arguments.investigate {
+        step.kind = Some(crate::fleet::model::StepKind::Investigate);
+    }
+    Ok(step)
+}

@@ -1,0 +1,101 @@
+//! Beginning a run: its name, its options, its plan and what the checkout was when it began.
+
+use super::baseline::Baseline;
+use super::board::{Board, unconfirmed};
+use super::git::Git;
+use super::locate::Place;
+use super::model::{Options, Plan, Run, RunState, SCHEMA};
+use super::reconcile::reconcile;
+use super::record;
+use super::repository::Repository;
+use super::start::refuse_inside;
+use crate::clock::ROUTINE;
+use crate::env::Context;
+use crate::error::{Error, Result, code};
+use crate::id::fleet::RunId;
+use crate::store::lock::{Locks, Mode, Name};
+
+/// Begins a run without a plan.
+///
+/// Refused with `already_exists`, or with `run_active` while another run of the checkout has a worker that may still
+/// run.
+pub fn begin(context: &Context, place: &Place, id: &RunId, options: Options) -> Result<Board> {
+    refuse_inside(context)?;
+    let locks = Locks::new(&context.roots.state, context.clock);
+    let deadline = context.clock.deadline(ROUTINE);
+    let name = Name::Repository(place.key.clone());
+    let _guard = locks.take(&name, Mode::Exclusive, &deadline)?;
+    let files = place.run(id);
+    if files.run().exists() {
+        let message = format!("there is a run `{id}` of `{}` already", place.root);
+        let hint = format!("agent-fleet fleet resume {id}");
+        return Err(Error::new(code::ALREADY_EXISTS, message).hint(hint));
+    }
+    refuse_others(context, place, id)?;
+    let git = Git::find(&context.variables, context.clock)?;
+    let repository = Repository::find(&git, &place.root)?;
+    let baseline = Baseline::take(&git, &repository.root)?;
+    record::save(&files.baseline(), &baseline)?;
+    let run = Run {
+        schema: SCHEMA,
+        id: id.clone(),
+        repository: place.root.clone(),
+        options,
+        state: RunState::Draft,
+        reason: None,
+        plan: None,
+        created: context.clock.now(),
+        ended: None,
+    };
+    Board::create(context, &files, &run)
+}
+
+/// Refuses while another run of the checkout has a worker that may still run, after bringing that run up to date.
+pub fn refuse_others(context: &Context, place: &Place, but: &RunId) -> Result<()> {
+    let Some((run, _)) = unconfirmed(&place.files, &place.key, but)? else {
+        return Ok(());
+    };
+    let mut other = Board::hold(context, &place.run(&run))?;
+    reconcile(context, &mut other)?;
+    drop(other);
+    match unconfirmed(&place.files, &place.key, but)? {
+        None => Ok(()),
+        Some((run, worker)) => {
+            let message = format!(
+                "the run `{run}` of this checkout has a worker `{worker}` that may still run"
+            );
+            let hint = format!("agent-fleet fleet stop {worker} --run {run}");
+            Err(Error::new(code::RUN_ACTIVE, message).hint(hint))
+        }
+    }
+}
+
+/// Gives a held run its plan. It can be replaced until the first launch.
+pub fn plan(board: &mut Board, plan: Plan, options: Options) -> Result<()> {
+    if !board.workers.is_empty() || !board.damaged.is_empty() {
+        let message = format!(
+            "the plan of run `{}` is frozen: workers were launched",
+            board.run.id
+        );
+        return Err(Error::new(code::STEP_NOT_READY, message).hint("agent-fleet fleet add --help"));
+    }
+    replace_plan(board, plan)?;
+    let run = Run {
+        options,
+        state: RunState::Planned,
+        ..board.run.clone()
+    };
+    board.save_run(run)
+}
+
+/// Replaces the plan of a held run; what may change in it is the caller's to know.
+pub fn replace_plan(board: &mut Board, plan: Plan) -> Result<()> {
+    record::save(&board.files.plan(), &plan)?;
+    let digest = record::digest(&plan)?;
+    board.plan = Some(plan);
+    let run = Run {
+        plan: Some(digest),
+        ..board.run.clone()
+    };
+    board.save_run(run)
+}

@@ -1,0 +1,140 @@
+//! What a worker is told in each of its turns: the step, what went before, or the lead's next words.
+//!
+//! Files that a prompt points to are written into the worker's exchange directory first; what is said to a reviewer is
+//! kept on the state side too, so that what it judged can be shown later.
+
+use jiff::tz::TimeZone;
+
+use super::board::Board;
+use super::exchange::Exchange;
+use super::model::{PlannedStep, Worker};
+use super::prompt::{Continued, Place, Templates};
+use super::scope::diff::Diff;
+use super::turn::handoff::{Past, handoff};
+use super::verify::{self, worker_of};
+use crate::env::Context;
+use crate::error::{Error, Result};
+use crate::id::fleet::WorkerId;
+use crate::store::read;
+use crate::store::replace::{Durability, replace};
+
+/// The first prompt of a step; when an earlier launch of it left something, the one that continues it.
+pub fn author(
+    context: &Context,
+    board: &Board,
+    templates: &Templates,
+    step: &PlannedStep,
+) -> Result<String> {
+    let name = worker_of(&step.id)?;
+    let workspace = board.workspace(context, step);
+    let exchange = Exchange::new(&workspace, &board.run.id);
+    let report = exchange.report(&name);
+    let place = Place {
+        worker: &name,
+        workspace: &workspace,
+        report: &report,
+    };
+    let decisions = &board.plan()?.decisions;
+    let first = templates.step(step, decisions, place);
+    let Some(worker) = board.workers.get(&name) else {
+        return Ok(first);
+    };
+    let past = past(context, board, worker)?;
+    if past.is_empty() {
+        return Ok(first);
+    }
+    let written = |file: &str, text: &str| -> Result<_> {
+        let path = exchange.evidence(file);
+        exchange.write(&path, text.as_bytes())?;
+        Ok(path)
+    };
+    let next = worker.launch + 1;
+    let prompt = written(&format!("{name}.{next}.step.md"), &first)?;
+    let handed = written(&format!("{name}.{next}.handoff.md"), &handoff(&past))?;
+    let diff = verify::diff(context, board, step)?;
+    let diff = written(&format!("{name}.{next}.diff"), &diff.text)?;
+    Ok(templates.handoff(
+        step,
+        place,
+        Continued {
+            prompt: &prompt,
+            handoff: &handed,
+            diff: &diff,
+        },
+    ))
+}
+
+/// The launches of a worker that left output, oldest first.
+fn past(context: &Context, board: &Board, worker: &Worker) -> Result<Vec<Past>> {
+    let local = TimeZone::system();
+    let workspace = board.workspace(context, board.step(&worker.step)?);
+    let exchange = Exchange::new(&workspace, &board.run.id);
+    let mut past = Vec::new();
+    for number in 1..=worker.launch {
+        let output = board.files.launch(&worker.name, number).output();
+        let left = output.metadata().is_ok_and(|found| found.len() > 0);
+        if !left {
+            continue;
+        }
+        let asked = exchange
+            .read(&exchange.prompt(&worker.name, number))
+            .unwrap_or(None);
+        let launch = Past::new(number, asked.as_deref().unwrap_or_default())
+            .read(worker.assignment.provider, &output, &context.clock, &local)
+            .map_err(|error| Error::io("read", &output, &error))?;
+        past.push(launch);
+    }
+    Ok(past)
+}
+
+/// The prompt of a reviewer, with the diff that it judges beside it.
+pub fn reviewer(
+    context: &Context,
+    board: &Board,
+    templates: &Templates,
+    step: &PlannedStep,
+    name: &WorkerId,
+    diff: &Diff,
+) -> Result<String> {
+    let workspace = board.workspace(context, step);
+    let exchange = Exchange::new(&workspace, &board.run.id);
+    let author = worker_of(&step.id)?;
+    let report = exchange.evidence(&format!("{author}.report.md"));
+    let said = verify::report_of(board, &author)?.unwrap_or_default();
+    exchange.write(&report, said.as_bytes())?;
+    let path = exchange.evidence(&format!("{name}.diff"));
+    exchange.write(&path, diff.text.as_bytes())?;
+    let kept = board.files.reviewed(name);
+    if let Some(parent) = kept.parent() {
+        crate::store::directory::establish(parent)?;
+    }
+    replace(&kept, diff.text.as_bytes(), Durability::Durable)?;
+    let place = Place {
+        worker: name,
+        workspace: &workspace,
+        report: &report,
+    };
+    Ok(templates.review(step, &board.plan()?.decisions, place, &path))
+}
+
+/// The prompt of a turn that the lead's own words begin.
+pub fn next(
+    context: &Context,
+    board: &Board,
+    step: &PlannedStep,
+    name: &WorkerId,
+    texts: &[String],
+) -> String {
+    let exchange = Exchange::new(&board.workspace(context, step), &board.run.id);
+    let report = exchange.report(name);
+    format!(
+        "{}\n\nEverything else holds as before. When you are done, write the report anew: `{report}`, beginning with its `Status:` line.\n",
+        texts.join("\n\n").trim_end()
+    )
+}
+
+/// A prompt that a lead prepared by hand; `None` when there is none.
+pub fn prepared(board: &Board, name: &WorkerId) -> Result<Option<String>> {
+    let bytes = read::optional(board.files.prompt(name))?;
+    Ok(bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
+}

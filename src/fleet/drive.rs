@@ -1,0 +1,115 @@
+//! `fleet run`: the loop around one step of a run, until nothing is left that could happen by itself.
+//!
+//! It owns nothing: killed, it loses latency and no truth, and another one goes on from the same files. Between steps
+//! it sleeps on the ends of the hosts, not on a clock.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use super::board::Board;
+use super::files::RunFiles;
+use super::launch::StartedRecord;
+use super::model::{RunState, WorkerState};
+use super::prompt::Templates;
+use super::record;
+use super::settings::Settings;
+use super::tick::{Aim, Ticked, tick};
+use crate::env::Context;
+use crate::error::Result;
+use crate::sys::interrupt::Interrupts;
+use crate::sys::process::Endings;
+use crate::sys::tend::Tended;
+
+/// Longest sleep: what another command queued or answered is seen after it.
+const LONGEST_SLEEP: Duration = Duration::from_millis(500);
+
+/// How a loop ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Driven {
+    /// The run is over, or nothing can go on before somebody answers.
+    Settled(RunState),
+    /// The person asked for an end; workers that run, run on.
+    Interrupted,
+}
+
+/// Drives a run. `seen` is told after each step.
+pub fn drive(
+    context: &Context,
+    files: &RunFiles,
+    settings: &Settings,
+    templates: &Templates,
+    interrupts: &Interrupts,
+    seen: &mut dyn FnMut(&Board, &Ticked) -> Result<()>,
+) -> Result<Driven> {
+    let mut hosts: Vec<Tended> = Vec::new();
+    loop {
+        let aim = if interrupts.came() {
+            Aim::Settle
+        } else {
+            Aim::Advance
+        };
+        let mut ticked = tick(context, files, settings, templates, aim)?;
+        hosts.extend(ticked.launched.drain(..).map(|(_, host)| host));
+        hosts.retain_mut(|host| !host.has_ended());
+        let board = Board::look(files)?;
+        seen(&board, &ticked)?;
+        let state = ticked.state.unwrap_or(board.run.state);
+        let waits = board.active().next().is_some()
+            || board
+                .workers
+                .values()
+                .any(|worker| worker.state == WorkerState::Limited)
+            || ticked.wake.is_some();
+        if state.is_final() || (state == RunState::Blocked && !waits) {
+            return Ok(Driven::Settled(state));
+        }
+        if interrupts.came() {
+            return Ok(Driven::Interrupted);
+        }
+        // Only a lead can go on with what was handed back.
+        if !waits && state != RunState::Planned && !could_go_on(&board) {
+            return Ok(Driven::Settled(state));
+        }
+        sleep(&board, ticked.wake, context.clock.now());
+    }
+}
+
+/// Whether the next step of the loop may find something to do.
+fn could_go_on(board: &Board) -> bool {
+    use super::model::{Accept, StepState};
+    board
+        .progress
+        .values()
+        .any(|progress| match progress.state {
+            StepState::Ready
+            | StepState::Running
+            | StepState::ChangesRequested
+            | StepState::Checking => true,
+            StepState::Reported => board.run.options.accept == Accept::Program,
+            StepState::Pending
+            | StepState::Verified
+            | StepState::Failed
+            | StepState::Blocked
+            | StepState::Dropped
+            | StepState::Skipped => false,
+        })
+}
+
+/// Lets time pass until a process of the run ends, something that is waited for is over, or a moment has gone by.
+fn sleep(board: &Board, wake: Option<Timestamp>, now: Timestamp) {
+    let until = wake.and_then(|at| Duration::try_from(at.duration_since(now)).ok());
+    let span = until
+        .map_or(LONGEST_SLEEP, |until| until.min(LONGEST_SLEEP))
+        .max(Duration::from_millis(20));
+    let pids = board
+        .workers
+        .values()
+        .filter(|worker| worker.state.holds_slot())
+        .filter_map(|worker| {
+            let path = board.files.launch(&worker.name, worker.launch).started();
+            let started: StartedRecord = record::load(&path).ok()??;
+            Some(started.host.pid)
+        });
+    Endings::of(pids.collect::<Vec<_>>()).wait(span);
+}

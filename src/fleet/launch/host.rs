@@ -1,0 +1,134 @@
+//! The host of a running turn, and the process that becomes the worker: the hidden verbs `_host` and `_turn`.
+//!
+//! A host claims its launch, starts the child blocked at a gate, writes both down, opens the gate and waits. It never
+//! signals the child: whoever stops a worker signals the worker itself. Killed, it costs the exact exit status and
+//! nothing else.
+
+use std::convert::Infallible;
+use std::path::PathBuf;
+
+use camino::Utf8PathBuf;
+
+use super::begin::{TURN_VERB, program};
+use super::{ClaimRecord, ExitRecord, LaunchRecord, Process, StartedRecord};
+use crate::crash_point;
+use crate::env::Context;
+use crate::error::{Error, Result, code};
+use crate::fleet::files::LaunchFiles;
+use crate::fleet::model::SCHEMA;
+use crate::fleet::record;
+use crate::store::append;
+use crate::sys::exec::{self, Launch};
+use crate::sys::interrupt::Interrupts;
+use crate::sys::tend::{Exit, Tended, lead_session, pass_gate};
+
+/// How a host's part ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Hosted {
+    /// The launch had been revoked or claimed already: nothing was started.
+    Late,
+    /// The child ran, and this is how it ended.
+    Ended(LaunchRecord, Exit),
+}
+
+/// Hosts one turn to its end.
+pub fn host(context: &Context, directory: Utf8PathBuf) -> Result<Hosted> {
+    let files = LaunchFiles { directory };
+    // A session of its own, unless it leads one already.
+    drop(lead_session());
+    // Ctrl-C and hang-up are not for it; a host that is asked to end still waits for the child's exit.
+    let _watch = Interrupts::watch().map_err(|error| Error::io("watch signals in", "/", &error))?;
+    let launch: LaunchRecord = record::require(&files.launch())?;
+    let own = Process::current()?;
+    let claim = ClaimRecord {
+        schema: SCHEMA,
+        token: launch.token.clone(),
+        by: own.clone(),
+        revoked: None,
+    };
+    hold_back(context);
+    if !record::create(&files.claim(), &claim)? {
+        return Ok(Hosted::Late);
+    }
+    crash_point!("host.claimed");
+    let output = append::stream(files.output())?;
+    let errors = append::stream(files.errors())?;
+    let child = program(context, TURN_VERB, &files)?;
+    let mut child = Tended::start_gated(&child, output, errors)
+        .map_err(|error| Error::io("start", &child.path, &error))?;
+    crash_point!("host.forked");
+    let process = Process::of(child.pid())?
+        .ok_or_else(|| Error::internal("the child ended before its gate was opened"))?;
+    let started = StartedRecord {
+        schema: SCHEMA,
+        token: launch.token.clone(),
+        host: own,
+        child: process,
+    };
+    record::save(&files.started(), &started)?;
+    crash_point!("host.started");
+    let waits = |error: std::io::Error| Error::io("wait for a child of", &files.directory, &error);
+    child.open_gate().map_err(waits)?;
+    crash_point!("host.opened");
+    let exit = child.wait().map_err(waits)?;
+    crash_point!("host.ended");
+    let (status, signal) = match exit {
+        Exit::Status(status) => (Some(status), None),
+        Exit::Signal(signal) => (None, Some(signal)),
+    };
+    record::save(
+        &files.exit(),
+        &ExitRecord {
+            schema: SCHEMA,
+            token: launch.token.clone(),
+            status,
+            signal,
+            at: context.clock.now(),
+        },
+    )?;
+    crash_point!("host.recorded");
+    Ok(Hosted::Ended(launch, exit))
+}
+
+/// Tests delay a host here, as a suspend would.
+#[cfg(feature = "test-fakes")]
+fn hold_back(context: &Context) {
+    use std::time::Duration;
+    if let Some(file) = context.variables.raw("AGENT_FLEET_TEST_HOLD_HOST") {
+        while std::path::Path::new(file).exists() {
+            context.clock.pause(Duration::from_millis(5));
+        }
+    }
+}
+
+#[cfg(not(feature = "test-fakes"))]
+fn hold_back(_: &Context) {}
+
+/// Waits at the gate and becomes `agent-fleet exec …`; comes back only with a failure.
+pub fn turn(context: &Context, directory: Utf8PathBuf) -> Result<Infallible> {
+    let files = LaunchFiles { directory };
+    let launch: LaunchRecord = record::require(&files.launch())?;
+    if !pass_gate() {
+        let message = format!(
+            "the host of `{}` ended before its turn began",
+            files.directory
+        );
+        return Err(Error::new(code::TIMEOUT, message).hint("agent-fleet fleet status"));
+    }
+    let program = context
+        .executable
+        .clone()
+        .ok_or_else(|| Error::internal("the path of this program is not known"))?;
+    let error = exec::exec(&Launch {
+        program: program.clone(),
+        arguments: launch.arguments.iter().map(Into::into).collect(),
+        environment: context
+            .variables
+            .iter()
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .collect(),
+        directory: PathBuf::from(&launch.workspace),
+        close_stdin: true,
+    });
+    Err(Error::io("start", &program, &error))
+}

@@ -1,0 +1,375 @@
+//! Bringing a run's records up to date with what its launches became: from files, processes and the broker's lease,
+//! and from nothing else.
+//!
+//! Any command may do it, under the run's lock, and doing it twice changes nothing: ledger records and events have
+//! ids that say what they are about, attempts are counted by token, and the worker's record, which ends the
+//! repetition, is written last.
+
+use jiff::tz::TimeZone;
+
+use super::board::{Board, Entry};
+use super::exchange::Exchange;
+use super::launch::Life;
+use super::launch::observe::{Observed, Seen, look};
+use super::launch::revoke::revoke;
+use super::ledger::Kind;
+use super::model::{Role, StepState, Worker, WorkerState};
+use super::record;
+use super::report;
+use super::settle::{Happened, Settled, settle};
+use super::turn::{self, Ended, ExitFacts, Turn};
+use crate::clock::ROUTINE;
+use crate::env::Context;
+use crate::error::{Class, Error, Result, code};
+use crate::id::Task;
+use crate::id::fleet::WorkerId;
+use crate::lease::LeaseStore as _;
+use crate::lease::TableStore;
+use crate::provider::home::conversation::Tail;
+use crate::store::replace::{Durability, replace};
+use crate::sys::tend::Exit;
+use crate::withheld::withhold;
+
+/// Brings every worker of a held run up to date that has or may have a process.
+pub fn reconcile(context: &Context, board: &mut Board) -> Result<()> {
+    let names: Vec<WorkerId> = board
+        .workers
+        .values()
+        .filter(|worker| worker.state.holds_slot())
+        .map(|worker| worker.name.clone())
+        .collect();
+    for name in names {
+        update(context, board, &name)?;
+    }
+    for (name, error) in board.damaged.clone() {
+        board.tell(
+            context,
+            format!("{name}.damaged"),
+            "unreachable",
+            name.as_str(),
+            Some(error.code.name),
+        )?;
+    }
+    Ok(())
+}
+
+/// Whether reconciling would change something, by a look without the lock: what a status may skip.
+pub fn is_due(context: &Context, board: &Board) -> bool {
+    board.workers.values().any(|worker| {
+        let files = board.files.launch(&worker.name, worker.launch);
+        match worker.state {
+            WorkerState::Parked | WorkerState::Limited | WorkerState::Exited => false,
+            WorkerState::Running => {
+                match look(&files, &worker.token, context.clock.now(), || Life::Gone) {
+                    Ok(observed) => !matches!(observed.seen, Seen::Running { .. }),
+                    Err(_) => true,
+                }
+            }
+            WorkerState::Launching
+            | WorkerState::StartBlocked
+            | WorkerState::Unknown
+            | WorkerState::Stopping
+            | WorkerState::StopFailed => true,
+        }
+    }) || !board.damaged.is_empty()
+}
+
+/// Whether the broker has a live lease of a task; what cannot be asked is unknown.
+pub fn lease_life(context: &Context, task: &Task) -> Life {
+    let store = TableStore::open(context, context.clock.deadline(ROUTINE));
+    match store.and_then(|store| store.find(task)) {
+        Ok(None) => Life::Gone,
+        Ok(Some(lease)) => match lease.verdict {
+            crate::contract::lease::Verdict::Dead => Life::Gone,
+            crate::contract::lease::Verdict::Unknown => Life::Unknown,
+            crate::contract::lease::Verdict::Alive
+            | crate::contract::lease::Verdict::Orphaned
+            | crate::contract::lease::Verdict::Reserved => Life::Alive,
+        },
+        Err(_) => Life::Unknown,
+    }
+}
+
+fn update(context: &Context, board: &mut Board, name: &WorkerId) -> Result<()> {
+    let worker = board.worker(name)?.clone();
+    let files = board.files.launch(name, worker.launch);
+    let now = context.clock.now();
+    let observed = match look(&files, &worker.token, now, || {
+        lease_life(context, &worker.task)
+    }) {
+        Ok(observed) => observed,
+        // One torn or foreign file costs this worker its certainty and nobody else anything.
+        Err(error) if matches!(error.code, code::RECORD_DAMAGED | code::NEWER_FORMAT) => {
+            return unknown(context, board, &worker, error.code.name);
+        }
+        Err(error) => return Err(error),
+    };
+    match observed.seen {
+        Seen::Waiting => Ok(()),
+        Seen::Overdue => {
+            if revoke(&files, &worker.token, "overdue")? {
+                end(context, board, &worker, &observed, &Happened::NeverStarted)
+            } else {
+                Ok(())
+            }
+        }
+        Seen::NeverStarted => end(context, board, &worker, &observed, &Happened::NeverStarted),
+        Seen::Running { .. } => running(board, &worker, &observed),
+        Seen::Ended(exit) => ended(context, board, &worker, &observed, exit),
+        Seen::Unknown => unknown(context, board, &worker, "not_seen"),
+    }
+}
+
+/// Its process lives.
+fn running(board: &mut Board, worker: &Worker, observed: &Observed) -> Result<()> {
+    let profile = observed
+        .receipt
+        .as_ref()
+        .and_then(|receipt| receipt.profile.clone());
+    let keeps = worker.state.is_ending() || worker.state == WorkerState::StartBlocked;
+    let (state, reason) = if keeps {
+        (worker.state, worker.reason.clone())
+    } else {
+        (WorkerState::Running, None)
+    };
+    let after = Worker {
+        state,
+        reason,
+        profile: profile.or_else(|| worker.profile.clone()),
+        ..worker.clone()
+    };
+    if after == *worker {
+        return Ok(());
+    }
+    board.save_worker(after)
+}
+
+/// It cannot be told whether its process lives: it keeps its slot, and the lead is told once.
+fn unknown(context: &Context, board: &mut Board, worker: &Worker, why: &str) -> Result<()> {
+    let id = format!("{}.{}.unreachable", worker.name, worker.launch);
+    board.tell(context, id, "unreachable", worker.name.as_str(), Some(why))?;
+    let state = if worker.state.is_ending() {
+        worker.state
+    } else {
+        WorkerState::Unknown
+    };
+    let after = Worker {
+        state,
+        reason: Some(why.to_owned()),
+        ..worker.clone()
+    };
+    if after == *worker {
+        return Ok(());
+    }
+    board.save_worker(after)
+}
+
+/// Its process ended.
+fn ended(
+    context: &Context,
+    board: &mut Board,
+    worker: &Worker,
+    observed: &Observed,
+    exit: Option<Exit>,
+) -> Result<()> {
+    if let Some(receipt) = observed.receipt.as_ref().filter(|receipt| !receipt.ok) {
+        let code = receipt.code.as_deref().unwrap_or("unknown");
+        let happened = Happened::Refused {
+            code,
+            class: class_of(code),
+            retry_at: receipt.retry_at,
+        };
+        return end(context, board, worker, observed, &happened);
+    }
+    let turn = read_turn(context, board, worker, observed)?;
+    let report = capture(context, board, worker, &turn)?;
+    let exit = match exit {
+        Some(Exit::Status(status)) => ExitFacts::Status(status),
+        Some(Exit::Signal(signal)) => ExitFacts::Signal(signal),
+        None => ExitFacts::Unknown,
+    };
+    let asked = worker.state.is_ending() || board.ledger.has(&interrupt_id(worker));
+    let judged = turn::judge(exit, &turn, report.as_deref(), asked);
+    let status = report.as_deref().and_then(report::status);
+    let happened = Happened::Ended {
+        ended: &judged,
+        status: status.as_ref(),
+    };
+    let worker = Worker {
+        session: turn.session.clone().or_else(|| worker.session.clone()),
+        profile: profile_of(observed).or_else(|| worker.profile.clone()),
+        ..worker.clone()
+    };
+    if let Ended::Denied { tools } = &judged {
+        note_denied(board, &worker, tools)?;
+    }
+    end(context, board, &worker, observed, &happened)
+}
+
+/// Id of the ledger's intent to interrupt a worker's current turn.
+pub fn interrupt_id(worker: &Worker) -> String {
+    format!("interrupt.{}.{}", worker.name, worker.launch)
+}
+
+fn profile_of(observed: &Observed) -> Option<crate::id::ProfileId> {
+    observed.receipt.as_ref()?.profile.clone()
+}
+
+/// The class of a code.
+pub fn class_of(name: &str) -> Option<Class> {
+    let found = code::ALL.iter().find(|(code, _)| code.name == name);
+    found.map(|(code, _)| code.class)
+}
+
+/// What a launch's output says, sharpened by the end of the provider's own transcript.
+fn read_turn(
+    context: &Context,
+    board: &Board,
+    worker: &Worker,
+    observed: &Observed,
+) -> Result<Turn> {
+    let output = board.files.launch(&worker.name, worker.launch).output();
+    let kind = worker.assignment.provider;
+    let local = TimeZone::system();
+    let mut turn = match Turn::read(kind, &output, &context.clock, &local) {
+        Ok(turn) => turn,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Turn::default(),
+        Err(error) => return Err(Error::io("read", &output, &error)),
+    };
+    let session = turn.session.clone().or_else(|| worker.session.clone());
+    let profile = profile_of(observed).or_else(|| worker.profile.clone());
+    if let (Some(session), Some(profile)) = (session, profile)
+        && let Ok(registry) = crate::snapshot::registry::load(context)
+        && let Ok(profile) = registry.profile(&profile)
+        && let Some(path) = crate::provider::of(kind).transcript(
+            &profile.home,
+            &observed.launch.workspace,
+            &session,
+        )
+        && let Ok(tail) = Tail::read(&path)
+    {
+        let ending = crate::provider::of(kind).ending(&tail, &local);
+        turn.refine(&ending, observed.launch.at);
+    }
+    Ok(turn)
+}
+
+/// The report of a launch, copied to the state side once: what the worker wrote, or its final answer. A reviewer's is
+/// its final answer alone.
+pub fn capture(
+    context: &Context,
+    board: &Board,
+    worker: &Worker,
+    turn: &Turn,
+) -> Result<Option<String>> {
+    let kept = board.files.launch(&worker.name, worker.launch).report();
+    if let Some(bytes) = crate::store::read::optional(&kept)? {
+        return Ok(Some(String::from_utf8_lossy(&bytes).into_owned()));
+    }
+    let step = board.step(&worker.step)?;
+    let exchange = Exchange::new(&board.workspace(context, step), &board.run.id);
+    let written = match worker.role {
+        // A link in its place is the worker's doing: it has no report then.
+        Role::Implementation => exchange
+            .read(&exchange.report(&worker.name))
+            .unwrap_or(None),
+        Role::Review => None,
+    };
+    let written = written.filter(|text| !text.trim().is_empty());
+    let Some(report) = written.or_else(|| turn.safe_answer()) else {
+        return Ok(None);
+    };
+    let report = withhold(&report).into_owned();
+    replace(&kept, report.as_bytes(), Durability::Durable)?;
+    Ok(Some(report))
+}
+
+/// Which tools were denied, for the lead.
+fn note_denied(board: &Board, worker: &Worker, tools: &[String]) -> Result<()> {
+    let id = format!("denied.{}.{}", worker.name, worker.launch);
+    let text = serde_json::json!({ "schema": 1, "kind": "denied", "tools": tools });
+    record::create(&board.files.receipt(&id), &text).map(drop)
+}
+
+/// Writes down what a launch came to: ledger, step, worker, in this order.
+fn end(
+    context: &Context,
+    board: &mut Board,
+    worker: &Worker,
+    observed: &Observed,
+    happened: &Happened<'_>,
+) -> Result<()> {
+    let mut progress = board.progress_of(&worker.step);
+    let most = board.run.options.max_attempts;
+    let counted = u32::try_from(progress.attempts.len()).unwrap_or(u32::MAX);
+    let left = most.saturating_sub(counted.saturating_add(1));
+    let settled = settle(worker, happened, left, context.clock.now());
+    let name = worker.name.as_str();
+    let intent = launch_id(worker);
+    let (kind, word) = match happened {
+        Happened::Ended { .. } => (Kind::Done, "done"),
+        Happened::NeverStarted | Happened::Refused { .. } => (Kind::Failed, "failed"),
+        Happened::Attested => (Kind::Unknown, "unknown"),
+    };
+    board.note(
+        context,
+        Entry {
+            id: format!("{intent}.{word}"),
+            kind,
+            verb: "launch",
+            target: name,
+            of: Some(&intent),
+            reason: settled.reason.as_deref(),
+        },
+    )?;
+    if let Some(event) = settled.event {
+        let id = format!("{name}.{}.{event}", worker.launch);
+        board.tell(context, id, event, name, settled.reason.as_deref())?;
+    }
+    if settled.counts {
+        progress.attempts.insert(worker.token.clone());
+    }
+    if let Some(state) = settled
+        .step
+        .filter(|_| progress.state != StepState::Dropped)
+    {
+        progress.state = state;
+        progress.reason.clone_from(&settled.reason);
+    }
+    let ran = matches!(happened, Happened::Ended { .. });
+    if let Some(family) = worker.assignment.family.as_ref().filter(|_| ran)
+        && worker.role == Role::Implementation
+        && !progress.author_families.contains(family)
+    {
+        progress.author_families.push(family.clone());
+    }
+    board.save_progress(&worker.step, progress)?;
+    let Settled {
+        worker: state,
+        reason,
+        held_until,
+        ..
+    } = settled;
+    board.save_worker(Worker {
+        state,
+        reason,
+        held_until,
+        profile: profile_of(observed).or_else(|| worker.profile.clone()),
+        ..worker.clone()
+    })
+}
+
+/// Attests by hand that a worker's launch is over.
+pub fn attest(
+    context: &Context,
+    board: &mut Board,
+    worker: &Worker,
+    observed: &Observed,
+) -> Result<()> {
+    end(context, board, worker, observed, &Happened::Attested)
+}
+
+/// Id of the ledger's intent of a worker's current launch.
+pub fn launch_id(worker: &Worker) -> String {
+    format!("launch.{}.{}", worker.name, worker.launch)
+}

@@ -1,0 +1,195 @@
+//! A run in the words of the contract.
+
+use jiff::Timestamp;
+
+use super::board::Board;
+use super::files::FleetFiles;
+use super::hold::{self, Scope};
+use super::model::{PlannedStep, RunState, StepState, Worker};
+use super::report::{self, Status};
+use crate::contract::fleet::{HoldStatus, NotRead, RunStatus, StepStatus, WorkerStatus};
+use crate::env::Context;
+use crate::error::Result;
+
+/// The status of a run as it was read.
+pub fn status(context: &Context, board: &Board) -> Result<RunStatus> {
+    let now = context.clock.now();
+    let run = &board.run;
+    let mut not_read: Vec<NotRead> = board
+        .damaged
+        .iter()
+        .map(|(name, error)| NotRead {
+            what: name.to_string(),
+            why: error.message.clone(),
+            next: error.hint.clone(),
+        })
+        .collect();
+    if board.ledger.corrupt > 0 {
+        not_read.push(NotRead {
+            what: "ledger".to_owned(),
+            why: format!("{} lines cannot be read", board.ledger.corrupt),
+            next: None,
+        });
+    }
+    let holds = match hold::in_force(&FleetFiles::new(context), now) {
+        Ok(holds) => holds,
+        Err(error) => {
+            not_read.push(NotRead {
+                what: "holds".to_owned(),
+                why: error.message,
+                next: error.hint,
+            });
+            Vec::new()
+        }
+    };
+    let holds = holds.into_iter().filter_map(|hold| {
+        let (scope, step) = match hold.scope {
+            Scope::Host => ("host", None),
+            Scope::Repository { repository } if repository == board.files.repository => {
+                ("repository", None)
+            }
+            Scope::Run { repository, run }
+                if repository == board.files.repository && run == board.run.id =>
+            {
+                ("run", None)
+            }
+            Scope::Step {
+                repository,
+                run,
+                step,
+            } if repository == board.files.repository && run == board.run.id => {
+                ("step", Some(step))
+            }
+            Scope::Repository { .. } | Scope::Run { .. } | Scope::Step { .. } => return None,
+        };
+        Some(HoldStatus {
+            scope: scope.to_owned(),
+            step,
+            reason: hold.reason,
+            since: hold.since,
+            expires: hold.expires,
+        })
+    });
+    let holds = holds.collect();
+    let steps = board.plan.iter().flat_map(|plan| &plan.steps);
+    Ok(RunStatus {
+        schema: 1,
+        run: run.id.clone(),
+        repository: run.repository.clone(),
+        state: run.state.word().to_owned(),
+        reason: run.reason.clone(),
+        created: run.created,
+        ended: run.ended,
+        accept: run.options.accept.word().to_owned(),
+        active: u32::try_from(board.active().count()).unwrap_or(u32::MAX),
+        max_parallel: run.options.max_parallel,
+        steps: steps.map(|step| self::step(board, step)).collect(),
+        workers: board
+            .workers
+            .values()
+            .map(|worker| self::worker(board, worker, now))
+            .collect(),
+        holds,
+        not_read,
+        next: next(board),
+    })
+}
+
+fn step(board: &Board, step: &PlannedStep) -> StepStatus {
+    let progress = board.progress_of(&step.id);
+    StepStatus {
+        id: step.id.clone(),
+        state: progress.state.word().to_owned(),
+        reason: progress.reason,
+        tier: step.tier.word().to_owned(),
+        provider: step.assignment.provider,
+        pool: step.assignment.pool.clone(),
+        model: step.assignment.model.clone(),
+        needs: step.needs.clone(),
+        files: step.files.clone(),
+        worktree: step.worktree,
+        attempts: u32::try_from(progress.attempts.len()).unwrap_or(u32::MAX),
+        review_required: step.review_required,
+    }
+}
+
+fn worker(board: &Board, worker: &Worker, now: Timestamp) -> WorkerStatus {
+    let path = board.files.launch(&worker.name, worker.launch).report();
+    let written = path.metadata().and_then(|found| found.modified()).ok();
+    let report = match written.map(|_| crate::store::read::optional(&path)) {
+        Some(Ok(Some(bytes))) => {
+            let text = String::from_utf8_lossy(&bytes);
+            match report::status(&text) {
+                Some(Status::NeedsVerification) => "needs-verification".to_owned(),
+                Some(Status::Blocked) => "blocked".to_owned(),
+                Some(Status::Verified) => "verified".to_owned(),
+                Some(Status::Other(word)) => word,
+                None => "no status line".to_owned(),
+            }
+        }
+        Some(Ok(None)) | None => "-".to_owned(),
+        Some(Err(_)) => "not read".to_owned(),
+    };
+    let age = written
+        .and_then(|time| Timestamp::try_from(time).ok())
+        .and_then(|at| u64::try_from(now.duration_since(at).as_secs()).ok());
+    WorkerStatus {
+        name: worker.name.clone(),
+        role: worker.role.word().to_owned(),
+        step: worker.step.clone(),
+        state: worker.state.word().to_owned(),
+        reason: worker.reason.clone(),
+        task: worker.task.to_string(),
+        launch: worker.launch,
+        provider: worker.assignment.provider,
+        model: worker.assignment.model.clone(),
+        profile: worker.profile.clone(),
+        session: worker.session.clone(),
+        held_until: worker.held_until,
+        report,
+        report_age_seconds: age,
+        queued: u32::try_from(worker.queue.len()).unwrap_or(u32::MAX),
+    }
+}
+
+/// What to type next.
+fn next(board: &Board) -> Vec<String> {
+    let run = &board.run.id;
+    let mut next = Vec::new();
+    match board.run.state {
+        RunState::Draft => next.push(format!(
+            "agent-fleet fleet plan --run {run} --file plan.toml"
+        )),
+        RunState::Planned => next.push(format!("agent-fleet fleet launch --run {run} --ready")),
+        RunState::Running
+        | RunState::Paused
+        | RunState::Blocked
+        | RunState::Done
+        | RunState::Failed
+        | RunState::Stopped => {}
+    }
+    let steps = board.plan.iter().flat_map(|plan| &plan.steps);
+    for step in steps {
+        let id = &step.id;
+        match board.progress_of(id).state {
+            StepState::Reported => next.push(format!(
+                "agent-fleet fleet verify {id} --evidence FILE --run {run}"
+            )),
+            StepState::Blocked => next.push(format!("agent-fleet fleet logs {id} --run {run}")),
+            StepState::Verified if step.worktree => {
+                next.push(format!("agent-fleet fleet merge {id} --run {run}"));
+            }
+            StepState::Pending
+            | StepState::Ready
+            | StepState::Running
+            | StepState::Checking
+            | StepState::Verified
+            | StepState::Failed
+            | StepState::ChangesRequested
+            | StepState::Dropped
+            | StepState::Skipped => {}
+        }
+    }
+    next.truncate(5);
+    next
+}

@@ -1,0 +1,459 @@
+//! One idempotent step of a run: bring the records up to date, then start whatever can be started.
+//!
+//! `fleet run` is a loop around it, `fleet launch --ready` does it once, and any number of commands may do it at once:
+//! each holds the run's lock for as long as it decides, and hosts are started after it is given back.
+
+use std::collections::BTreeSet;
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::board::Board;
+use super::compose;
+use super::files::RunFiles;
+use super::model::{
+    Accept, Assignment, Going, OnFailure, PlannedStep, Role, Run, RunState, StepState, Worker,
+    WorkerState,
+};
+use super::plan::graph;
+use super::prompt::{self, Templates};
+use super::reconcile::reconcile;
+use super::review;
+use super::settings::Settings;
+use super::start::{self, Order, Ready, Turn};
+use super::verify::{reviewer_of, worker_of};
+use super::{accept, verify};
+use crate::env::Context;
+use crate::error::{Error, Result, code};
+use crate::id::fleet::{StepId, WorkerId};
+use crate::sys::tend::Tended;
+
+/// What may be done besides bringing the records up to date.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Aim {
+    /// Nothing new.
+    Settle,
+    /// Launch what is ready, continue what was cut short, check and review where the program accepts.
+    Advance,
+}
+
+/// What one step of the loop did.
+#[derive(Debug, Default)]
+pub struct Ticked {
+    /// Workers whose host was started, with the host.
+    pub launched: Vec<(WorkerId, Tended)>,
+    /// What could not be launched, and why.
+    pub refused: Vec<(StepId, Error)>,
+    /// When something that is waited for is over.
+    pub wake: Option<Timestamp>,
+    /// Where the run stands now.
+    pub state: Option<RunState>,
+}
+
+/// Does one step of a run.
+pub fn tick(
+    context: &Context,
+    files: &RunFiles,
+    settings: &Settings,
+    templates: &Templates,
+    aim: Aim,
+) -> Result<Ticked> {
+    let mut ticked = Ticked::default();
+    let mut board = Board::hold(context, files)?;
+    reconcile(context, &mut board)?;
+    promote(&mut board)?;
+    if aim == Aim::Advance && !board.run.state.is_final() {
+        review::conclude(context, &mut board)?;
+        if board.run.options.accept == Accept::Program {
+            board = check_reported(context, files, board)?;
+        }
+        promote(&mut board)?;
+        let mut ready = Vec::new();
+        start_due(
+            context,
+            &mut board,
+            settings,
+            templates,
+            &mut ready,
+            &mut ticked,
+        )?;
+        ticked.state = Some(close(context, &mut board)?);
+        drop(board);
+        for launch in ready {
+            match launch.go(context) {
+                Ok(host) => ticked.launched.push((launch.worker, host)),
+                Err(error) => ticked
+                    .refused
+                    .push((launch.worker.as_str().parse()?, error)),
+            }
+        }
+    } else {
+        ticked.state = Some(close(context, &mut board)?);
+    }
+    Ok(ticked)
+}
+
+/// Makes steps ready whose needs are verified, and skips those whose needs will never be.
+pub fn promote(board: &mut Board) -> Result<()> {
+    let Some(plan) = board.plan.clone() else {
+        return Ok(());
+    };
+    for step in graph::order(&plan) {
+        let progress = board.progress_of(&step.id);
+        let states: Vec<StepState> = step
+            .needs
+            .iter()
+            .map(|need| board.progress_of(need).state)
+            .collect();
+        let lost = states.iter().any(|state| {
+            matches!(
+                state,
+                StepState::Failed | StepState::Skipped | StepState::Dropped
+            )
+        });
+        let next = match progress.state {
+            StepState::Pending if lost => StepState::Skipped,
+            StepState::Pending if states.iter().all(|state| *state == StepState::Verified) => {
+                StepState::Ready
+            }
+            // A need that failed was tried again.
+            StepState::Skipped if !lost => StepState::Pending,
+            other @ (StepState::Pending
+            | StepState::Ready
+            | StepState::Running
+            | StepState::Reported
+            | StepState::Checking
+            | StepState::Verified
+            | StepState::Failed
+            | StepState::Blocked
+            | StepState::ChangesRequested
+            | StepState::Dropped
+            | StepState::Skipped) => other,
+        };
+        if next != progress.state {
+            let mut progress = progress;
+            progress.state = next;
+            progress.reason = None;
+            board.save_progress(&step.id, progress)?;
+        }
+    }
+    Ok(())
+}
+
+/// Runs the program's own checks of every step that was handed back, without the run's lock: they may take long.
+fn check_reported(context: &Context, files: &RunFiles, board: Board) -> Result<Board> {
+    let mut board = board;
+    let plan = board.plan()?.clone();
+    for step in &plan.steps {
+        let progress = board.progress_of(&step.id);
+        let waits = progress.state == StepState::Checking
+            && progress.reason.as_deref() == Some("acceptance");
+        if progress.state != StepState::Reported && !waits {
+            continue;
+        }
+        let mut checking = progress;
+        checking.state = StepState::Checking;
+        checking.reason = Some("acceptance".to_owned());
+        board.save_progress(&step.id, checking)?;
+        let before = verify::diff(context, &board, step)?;
+        let workspace = board.workspace(context, step);
+        drop(board);
+        let unmet = accept::check(context, &workspace, &step.accept)?;
+        board = Board::hold(context, files)?;
+        reconcile(context, &mut board)?;
+        let now = board.progress_of(&step.id);
+        let still = now.state == StepState::Checking && now.reason.as_deref() == Some("acceptance");
+        if still {
+            review::checked(context, &mut board, step, &before, &unmet)?;
+        }
+    }
+    Ok(board)
+}
+
+/// What a step's author would do next.
+fn next_of(
+    board: &Board,
+    step: &PlannedStep,
+    now: Timestamp,
+) -> Result<Option<(Turn, Assignment, usize)>> {
+    let progress = board.progress_of(&step.id);
+    let name = worker_of(&step.id)?;
+    let Some(worker) = board.workers.get(&name) else {
+        let ready = progress.state == StepState::Ready && !board.damaged.contains_key(&name);
+        return Ok(ready.then(|| (Turn::New, step.assignment.clone(), 0)));
+    };
+    if worker.state.holds_slot() {
+        return Ok(None);
+    }
+    if !worker.queue.is_empty() && worker.session.is_some() && worker.state == WorkerState::Parked {
+        return Ok(Some((
+            Turn::Next,
+            worker.assignment.clone(),
+            worker.queue.len(),
+        )));
+    }
+    Ok(match worker.state {
+        WorkerState::Limited => Some(going_on(board, step, worker, now)),
+        WorkerState::Exited if progress.state == StepState::Ready => {
+            let assignment = if is_waiting(worker, now) {
+                alternative(step, worker).unwrap_or_else(|| worker.assignment.clone())
+            } else {
+                step.assignment.clone()
+            };
+            Some((Turn::New, assignment, 0))
+        }
+        WorkerState::Parked
+        | WorkerState::Exited
+        | WorkerState::Launching
+        | WorkerState::Running
+        | WorkerState::StartBlocked
+        | WorkerState::Unknown
+        | WorkerState::Stopping
+        | WorkerState::StopFailed => None,
+    })
+}
+
+fn is_waiting(worker: &Worker, now: Timestamp) -> bool {
+    worker.held_until.is_some_and(|until| until > now)
+}
+
+/// How work goes on after a limit: the same conversation when its reset is near, else a new one elsewhere.
+fn going_on(
+    board: &Board,
+    step: &PlannedStep,
+    worker: &Worker,
+    now: Timestamp,
+) -> (Turn, Assignment, usize) {
+    let options = &board.run.options;
+    let most =
+        SignedDuration::from_secs(i64::try_from(options.sticky_max_seconds).unwrap_or(i64::MAX));
+    let near = worker
+        .held_until
+        .is_none_or(|until| until.duration_since(now) <= most);
+    let sticky = options.going == Going::Sticky && near && worker.session.is_some();
+    if sticky {
+        (Turn::Next, worker.assignment.clone(), 0)
+    } else {
+        (Turn::New, step.assignment.clone(), 0)
+    }
+}
+
+/// The next of the tier's alternatives after what the worker was started as; `None` after the last.
+fn alternative(step: &PlannedStep, worker: &Worker) -> Option<Assignment> {
+    let mut all = std::iter::once(&step.assignment).chain(&step.alternatives);
+    all.by_ref()
+        .find(|assignment| **assignment == worker.assignment)?;
+    all.next().cloned()
+}
+
+fn start_due(
+    context: &Context,
+    board: &mut Board,
+    settings: &Settings,
+    templates: &Templates,
+    ready: &mut Vec<Ready>,
+    ticked: &mut Ticked,
+) -> Result<()> {
+    let plan = board.plan()?.clone();
+    let now = context.clock.now();
+    let failed = plan
+        .steps
+        .iter()
+        .any(|step| board.progress_of(&step.id).state == StepState::Failed);
+    if failed && board.run.options.on_failure == OnFailure::Stop {
+        return Ok(());
+    }
+    for step in graph::order(&plan) {
+        if let Err(error) = start_step(context, board, settings, templates, step, now, ready) {
+            if error.code == code::INTERNAL {
+                return Err(error);
+            }
+            if let Some(at) = error.retry_at {
+                ticked.wake = Some(ticked.wake.map_or(at, |wake| wake.min(at)));
+            }
+            ticked.refused.push((step.id.clone(), error));
+        }
+    }
+    Ok(())
+}
+
+fn start_step(
+    context: &Context,
+    board: &mut Board,
+    settings: &Settings,
+    templates: &Templates,
+    step: &PlannedStep,
+    now: Timestamp,
+    ready: &mut Vec<Ready>,
+) -> Result<()> {
+    if let Some((turn, assignment, taken)) = next_of(board, step, now)? {
+        ready.push(launch_author(
+            context, board, settings, templates, step, turn, assignment, taken,
+        )?);
+    } else if review::is_wanted(board, step) {
+        ready.push(launch_reviewer(context, board, settings, templates, step)?);
+    }
+    Ok(())
+}
+
+/// Launches a step's author.
+#[expect(
+    clippy::too_many_arguments,
+    reason = "the run, its surroundings, and what is to be launched"
+)]
+pub fn launch_author(
+    context: &Context,
+    board: &mut Board,
+    settings: &Settings,
+    templates: &Templates,
+    step: &PlannedStep,
+    turn: Turn,
+    assignment: Assignment,
+    taken: usize,
+) -> Result<Ready> {
+    let name = worker_of(&step.id)?;
+    start::admit(
+        context,
+        board,
+        settings,
+        step,
+        &name,
+        Role::Implementation,
+        &assignment,
+    )?;
+    review::make_workspace(context, board, step)?;
+    let queue = board
+        .workers
+        .get(&name)
+        .map_or_else(Vec::new, |worker| worker.queue.clone());
+    let text = match (&turn, taken) {
+        (Turn::Next, 0) => "Continue where you were cut short.".to_owned(),
+        (Turn::Next, taken) => {
+            let texts: Vec<String> = queue.into_iter().take(taken).collect();
+            compose::next(context, board, step, &name, &texts)
+        }
+        (Turn::New, _) => match compose::prepared(board, &name)? {
+            Some(text) if !board.workers.contains_key(&name) => text,
+            _ => compose::author(context, board, templates, step)?,
+        },
+    };
+    prompt::finished(&text, &board.files.prompt(&name))?;
+    let order = Order {
+        worker: name,
+        role: Role::Implementation,
+        assignment,
+        turn,
+        prompt: text,
+        reviewed_diff: None,
+        taken,
+    };
+    start::prepare(context, board, step, order)
+}
+
+/// Launches a reviewer of a step as it is now.
+pub fn launch_reviewer(
+    context: &Context,
+    board: &mut Board,
+    settings: &Settings,
+    templates: &Templates,
+    step: &PlannedStep,
+) -> Result<Ready> {
+    let name = reviewer_of(&step.id)?;
+    let assignment = review::reviewer(board, step, context.clock.now())?;
+    start::admit(
+        context,
+        board,
+        settings,
+        step,
+        &name,
+        Role::Review,
+        &assignment,
+    )?;
+    let diff = verify::diff(context, board, step)?;
+    let text = compose::reviewer(context, board, templates, step, &name, &diff)?;
+    prompt::finished(&text, &board.files.prompt(&name))?;
+    let order = Order {
+        worker: name,
+        role: Role::Review,
+        assignment,
+        turn: Turn::New,
+        prompt: text,
+        reviewed_diff: Some(diff.digest),
+        taken: 0,
+    };
+    start::prepare(context, board, step, order)
+}
+
+/// Draws the run's state from its steps and writes it down; a final one with its result, once.
+fn close(context: &Context, board: &mut Board) -> Result<RunState> {
+    if board.run.state.is_final() {
+        return Ok(board.run.state);
+    }
+    let (state, reason) = state_of(board);
+    let now = context.clock.now();
+    if state.is_final() {
+        let word = state.word();
+        let id = format!("run.{word}");
+        board.tell(
+            context,
+            id,
+            "done",
+            board.run.id.clone().as_str(),
+            Some(word),
+        )?;
+        super::result::write(board, state, now)?;
+    }
+    let run = Run {
+        state,
+        reason,
+        ended: state.is_final().then_some(now),
+        ..board.run.clone()
+    };
+    board.save_run(run)?;
+    Ok(state)
+}
+
+/// Where a run stands, by its steps and workers.
+pub fn state_of(board: &Board) -> (RunState, Option<String>) {
+    let Some(plan) = &board.plan else {
+        return (RunState::Draft, None);
+    };
+    let states: Vec<StepState> = plan
+        .steps
+        .iter()
+        .map(|step| board.progress_of(&step.id).state)
+        .collect();
+    let launched: BTreeSet<&StepId> = board.workers.values().map(|worker| &worker.step).collect();
+    let active = board.active().next().is_some();
+    let has = |wanted: StepState| states.contains(&wanted);
+    let failed = has(StepState::Failed);
+    let stops = failed && board.run.options.on_failure == OnFailure::Stop;
+    // With a failure that stops the run, what was not begun will not begin.
+    let open = states.iter().any(|state| match state {
+        StepState::Verified
+        | StepState::Failed
+        | StepState::Dropped
+        | StepState::Skipped
+        | StepState::Blocked => false,
+        StepState::Pending | StepState::Ready => !stops,
+        StepState::Running
+        | StepState::Reported
+        | StepState::Checking
+        | StepState::ChangesRequested => true,
+    });
+    if active || open {
+        let begun = active || !launched.is_empty();
+        let state = if begun {
+            RunState::Running
+        } else {
+            RunState::Planned
+        };
+        return (state, None);
+    }
+    if has(StepState::Blocked) {
+        return (RunState::Blocked, Some("question_open".to_owned()));
+    }
+    if failed {
+        return (RunState::Failed, Some("step_failed".to_owned()));
+    }
+    (RunState::Done, None)
+}

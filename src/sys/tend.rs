@@ -1,0 +1,185 @@
+//! Starting programs that outlive the command that starts them: the host of a worker's turn, and the turn itself.
+//!
+//! Their output goes to files, so that nobody's end can break it: with a pipe a worker died mid-task when its parent
+//! was killed, with a file it finished (run with both CLIs).
+
+use std::fs::File;
+use std::io::{self, Write as _};
+use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
+use std::process::{Child, Stdio};
+
+use super::spawn::{Program, command, spawn};
+
+/// A program in the background.
+#[derive(Debug)]
+pub struct Tended {
+    child: Child,
+}
+
+/// How it ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exit {
+    /// With this status.
+    Status(i32),
+    /// By this signal.
+    Signal(i32),
+}
+
+impl Tended {
+    /// Starts a program that waits for nobody: no input, its output to `output`, in this process's own group until
+    /// it calls [`lead_session`].
+    pub fn start(program: &Program, output: File) -> io::Result<Self> {
+        let mut command = command(program);
+        command
+            .stdin(Stdio::null())
+            .stdout(output.try_clone()?)
+            .stderr(output);
+        spawn(&mut command).map(|child| Self { child })
+    }
+
+    /// Starts a program in a process group of its own whose standard input is a gate: see [`Tended::open_gate`].
+    pub fn start_gated(program: &Program, output: File, errors: File) -> io::Result<Self> {
+        let mut command = command(program);
+        command
+            .process_group(0)
+            .stdin(Stdio::piped())
+            .stdout(output)
+            .stderr(errors);
+        spawn(&mut command).map(|child| Self { child })
+    }
+
+    /// Lets a gated program go on; see [`pass_gate`].
+    pub fn open_gate(&mut self) -> io::Result<()> {
+        match self.child.stdin.take() {
+            Some(mut gate) => gate.write_all(GATE),
+            None => Err(io::Error::other("it has no gate")),
+        }
+    }
+
+    /// Its pid.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Waits for its end.
+    pub fn wait(&mut self) -> io::Result<Exit> {
+        let status = self.child.wait()?;
+        Ok(match (status.code(), status.signal()) {
+            (Some(status), _) => Exit::Status(status),
+            (None, Some(signal)) => Exit::Signal(signal),
+            (None, None) => return Err(io::Error::other("it ended neither by exit nor by signal")),
+        })
+    }
+
+    /// Whether it has ended, without waiting; its zombie is gone then.
+    pub fn has_ended(&mut self) -> bool {
+        self.child.try_wait().is_ok_and(|status| status.is_some())
+    }
+}
+
+/// What opens a gate. An end of input does not: whoever held the other end has died.
+const GATE: &[u8] = b"go\n";
+
+/// Waits at the gate that standard input is; false when nobody can open it any more.
+pub fn pass_gate() -> bool {
+    use std::io::Read as _;
+    let mut read = [0; GATE.len()];
+    io::stdin().lock().read_exact(&mut read).is_ok() && read == *GATE
+}
+
+/// Becomes the leader of a session of its own, without a terminal: no hang-up and no Ctrl-C of the starter's
+/// terminal reaches it.
+pub fn lead_session() -> io::Result<()> {
+    rustix::process::setsid()?;
+    Ok(())
+}
+
+/// Sends a signal to the process with this pid and kernel start time; false when it is gone.
+///
+/// The process is held by a pidfd while it is compared, so that a reused pid cannot be hit.
+#[cfg(target_os = "linux")]
+pub fn signal(pid: u32, start: u64, signal: Signal) -> io::Result<bool> {
+    use rustix::io::Errno;
+    use rustix::process::{
+        Pid, PidfdFlags, Signal as Kind, kill_process_group, pidfd_open, pidfd_send_signal,
+    };
+    let Some(named) = i32::try_from(pid).ok().and_then(Pid::from_raw) else {
+        return Ok(false);
+    };
+    let held = match pidfd_open(named, PidfdFlags::empty()) {
+        Ok(held) => held,
+        Err(Errno::SRCH) => return Ok(false),
+        Err(error) => return Err(error.into()),
+    };
+    let same = super::process::status(pid)?.is_some_and(|status| status.start == start);
+    if !same {
+        return Ok(false);
+    }
+    let sent = match signal {
+        Signal::Terminate => pidfd_send_signal(&held, Kind::TERM),
+        Signal::Interrupt => pidfd_send_signal(&held, Kind::INT),
+        Signal::KillGroup => kill_process_group(named, Kind::KILL),
+    };
+    match sent {
+        Ok(()) => Ok(true),
+        Err(Errno::SRCH) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Processes cannot be told apart here yet, so none is signalled.
+#[cfg(not(target_os = "linux"))]
+pub fn signal(_: u32, _: u64, _: Signal) -> io::Result<bool> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
+/// What a worker is ended by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Signal {
+    /// SIGTERM: ended every screen that was tried, and approved nothing.
+    Terminate,
+    /// SIGINT: ends a headless turn, whose conversation can then go on.
+    Interrupt,
+    /// SIGKILL to the process's group.
+    KillGroup,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Exit, Tended};
+    use crate::store::append::stream;
+    use crate::sys::spawn::Program;
+
+    fn shell(script: &str) -> Program {
+        Program {
+            path: "/bin/sh".into(),
+            arguments: vec!["-c".into(), script.into()],
+            ..Program::default()
+        }
+    }
+
+    #[test]
+    fn a_gated_program_goes_on_only_when_it_is_let() {
+        let directory = tempfile::tempdir().unwrap();
+        let open = |name: &str| stream(directory.path().join(name)).unwrap();
+        let script = shell("read word && [ \"$word\" = go ] && echo passed; exit 3");
+        let mut tended = Tended::start_gated(&script, open("o"), open("e")).unwrap();
+        assert!(!tended.has_ended());
+        tended.open_gate().unwrap();
+        assert_eq!(tended.wait().unwrap(), Exit::Status(3));
+        let read = || std::fs::read_to_string(directory.path().join("o")).unwrap();
+        assert_eq!(read(), "passed\n");
+        let mut tended = Tended::start_gated(&script, open("o"), open("e")).unwrap();
+        tended.child.stdin = None;
+        assert_eq!(tended.wait().unwrap(), Exit::Status(3));
+        assert_eq!(read(), "");
+    }
+
+    #[test]
+    fn a_signal_is_told_from_a_status() {
+        let directory = tempfile::tempdir().unwrap();
+        let output = stream(directory.path().join("o")).unwrap();
+        let mut tended = Tended::start(&shell("kill -9 $$"), output).unwrap();
+        assert_eq!(tended.wait().unwrap(), Exit::Signal(9));
+    }
+}
