@@ -51,6 +51,8 @@
 //! | `share/bin/agent-fleet` | [`home::program`] |
 //! | `share/hooks/codex.json` | [`provider::codex`] |
 //! | `share/scripted/` | [`provider::scripted`] |
+//! | `share/worktrees/<checkout>-<run>/<step>/`, `<step>.json` | [`fleet::worktree`] |
+//! | `state/fleet/runs/<checkout>-<run>/snapshots/<step>/` | [`fleet::scope::snapshot`] |
 //! | `state/install.json` | [`registry::install`] |
 //! | `state/credentials/` | [`secret::kept`] |
 //! | `state/profiles/` | [`snapshot::durable`] |

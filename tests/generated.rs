@@ -3,11 +3,12 @@
 use std::fmt::Write as _;
 
 use agent_fleet::error::{Class, code};
+use agent_fleet::fleet::settings::key;
 use agent_fleet::reason::{self, Group};
 use agent_fleet::report::doctor::{Told, machine_checks, profile_checks};
 use agent_fleet::{cli, contract, env};
 
-use crate::support::page::check;
+use crate::support::page::{check, check_block};
 
 const MADE: &str = "<!-- Made from the code by tests/generated.rs; UPDATE_DOCS=1 cargo test --features test-fakes makes it again. -->\n\n";
 
@@ -176,6 +177,33 @@ fn the_page_of_checks_is_made_from_the_checks() {
     table("The machine, and each provider", &machine_checks());
     table("Each profile", &profile_checks());
     check("docs/doctor.md", &format!("{}\n", page.trim_end()));
+}
+
+#[test]
+fn the_table_of_settings_is_made_from_the_keys() {
+    let mut table = "| key | meaning |\n|---|---|\n".to_owned();
+    for (path, keys) in [
+        ("", key::TOP),
+        ("[defaults] ", key::DEFAULTS),
+        ("[[tiers.TIER]] ", key::ENTRY),
+        ("[providers.PROVIDER] ", key::PROVIDER),
+        ("[permissions.ROLE] ", key::PERMISSIONS),
+    ] {
+        for key in keys {
+            take(
+                &mut table,
+                format_args!("| `{path}{}` | {} |", key.name, key.meaning),
+            );
+        }
+    }
+    take(
+        &mut table,
+        format_args!(
+            "| `[providers.PROVIDER.{}]` | who made which of its models |",
+            key::MODEL_FAMILIES
+        ),
+    );
+    check_block("docs/fleet.md", "settings", &table);
 }
 
 /// One heading for each command that does something, depth first.

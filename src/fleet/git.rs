@@ -95,6 +95,11 @@ impl Git {
         })
     }
 
+    /// The clock of its deadlines.
+    pub fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
     /// A call in a directory that belongs to a repository.
     pub fn call<'a>(&'a self, directory: &'a Utf8Path, words: &[&str]) -> Call<'a> {
         Call {
@@ -224,15 +229,15 @@ impl Call<'_> {
             .map(str::trim)
             .filter(|line| !line.is_empty())
             .collect();
-        let last = said
+        // The first is the reason, the last often only says that it was one.
+        let told = said
             .iter()
-            .rev()
             .find(|line| line.starts_with("fatal:") || line.starts_with("error:"))
             .or(said.last())
             .copied()
             .unwrap_or("nothing");
-        let last: String = last.chars().take(400).collect();
-        self.failed(&format!("ended with status {}: {last}", answer.status))
+        let told: String = told.chars().take(400).collect();
+        self.failed(&format!("ended with status {}: {told}", answer.status))
     }
 
     fn program(&self) -> Program {
@@ -335,8 +340,8 @@ mod tests {
         variables.push(("GIT_DIR".into(), elsewhere.root.join(".git").into()));
         variables.push(("GIT_INDEX_FILE".into(), "/no/such/index".into()));
         let git = Git::find(&variables.into_iter().collect(), Clock::real()).unwrap();
-        let top = git.call(&checkout.root, &["rev-parse", "--show-toplevel"]);
-        assert_eq!(top.line().unwrap(), checkout.root);
+        let own = git.call(&checkout.root, &["rev-parse", "--absolute-git-dir"]);
+        assert_eq!(own.line().unwrap(), checkout.root.join(".git"));
         let mark = checkout.root.join("ran");
         let script = format!("#!/bin/sh\ntouch '{mark}'\n");
         let hook = checkout.root.join(".git/monitor");

@@ -1,6 +1,6 @@
 //! What a worker is told: templates of ours or of the checkout, filled once.
 //!
-//! A prompt is a file; argv only points at it ([`pointer`]). Filling is one pass over the template, so that `{{…}}` in a
+//! A prompt is a file; argv only points at it ([`pointer`](super::turn::pointer)). Filling is one pass over the template, so that `{{…}}` in a
 //! step's text or in the rules is content, and a ```` ```script ```` block reaches a scripted worker byte for byte.
 
 use std::collections::BTreeMap;
@@ -361,11 +361,6 @@ fn check(template: Template, text: &str) -> Result<(), Vec<Diagnostic>> {
     } else {
         Err(problems)
     }
-}
-
-/// The prompt on the provider's command line.
-pub fn pointer(prompt: &Utf8Path, worker: &WorkerId) -> String {
-    format!("Read {prompt} and follow it exactly. You are fleet worker {worker}.")
 }
 
 /// Refuses a prompt in which the lead left something open; `path` is its file.

@@ -1,6 +1,6 @@
 use camino::{Utf8Path, Utf8PathBuf};
 
-use super::{Continued, OPEN, Place, Template, Templates, check, finished, pointer};
+use super::{Continued, OPEN, Place, Template, Templates, check, finished};
 use crate::env::{Context, Variables, World};
 use crate::fleet::model::PlannedStep;
 use crate::fleet::report;
@@ -171,12 +171,4 @@ fn what_the_lead_left_open_is_not_launched() {
     let error = finished("a\n<!-- LEAD: say more -->\n", &path).unwrap_err();
     assert_eq!(error.code.name, "prompt_invalid");
     assert!(error.message.starts_with("`/p.md:2`"), "{error}");
-}
-
-#[test]
-fn the_command_line_only_points_at_the_prompt() {
-    assert_eq!(
-        pointer(Utf8Path::new("/r/p.md"), &worker()),
-        "Read /r/p.md and follow it exactly. You are fleet worker parse."
-    );
 }

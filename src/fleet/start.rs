@@ -77,6 +77,10 @@ impl Ready {
 }
 
 /// Whether a worker may be launched now; refused as [`super::admit::Refused`] says.
+#[expect(
+    clippy::too_many_arguments,
+    reason = "the run, its surroundings, and what is to be launched"
+)]
 pub fn admit(
     context: &Context,
     board: &Board,
@@ -85,8 +89,15 @@ pub fn admit(
     worker: &WorkerId,
     role: Role,
     assignment: &Assignment,
+    turn: &Turn,
 ) -> Result<()> {
     let now = context.clock.now();
+    let known = board.workers.get(worker);
+    // A limit is one account's: a new conversation goes to another, or to another of the tier.
+    let around = known.is_some_and(|known| {
+        known.assignment != *assignment
+            || (known.state == WorkerState::Limited && *turn == Turn::New)
+    });
     let holds = hold::in_force(&FleetFiles::new(context), now)?;
     let situation = Situation {
         plan: board.plan()?,
@@ -97,6 +108,7 @@ pub fn admit(
         hold: hold::stopping(&holds, &board.files.repository, &board.run.id, &step.id),
         options: &board.run.options,
         most_of: &most_of(settings),
+        waits: !around,
         case: place::case(&board.run.repository),
         now,
     };

@@ -2,12 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use camino::Utf8PathBuf;
-
 use crate::env::Roots;
 use crate::error::Result;
 use crate::fleet::plan::compile::{Compiled, Ground, compile};
 use crate::fleet::plan::text::{Form, parse};
+use crate::fleet::scope::path::{self, Case};
 use crate::fleet::settings::Settings;
 use crate::fleet::settings::layer::{self, Known, Layer, Whose};
 use crate::fleet::settings::pools::Pools;
@@ -69,12 +68,13 @@ pub(crate) fn plan(text: &str, profiles: &[&str], own: &str) -> Result<Compiled,
     compile(&text, ground(&settings, &pools)).map_err(|error| error.message)
 }
 
-/// A ground on which every relative path is a file.
+/// A ground on which every path that may be owned is a file.
 pub(crate) fn ground<'a>(settings: &'a Settings, pools: &'a Pools) -> Ground<'a> {
     Ground {
         settings,
         pools,
-        file: &|file| Ok(Utf8PathBuf::from(file)),
+        file: &path::check,
+        case: Case::Sensitive,
     }
 }
 

@@ -16,14 +16,14 @@ use serde::{Deserialize, Serialize};
 
 use super::git::Git;
 use super::model::SCHEMA;
+use super::record;
 use super::repository::Repository;
 use super::scope::diff::Diff;
 use super::tree::{self, Differing, Objects, Scratch};
 use crate::clock::Clock;
 use crate::crash_point;
 use crate::error::{Error, Result, code};
-use crate::store::replace::{self, Durability};
-use crate::store::{directory, read};
+use crate::store::directory;
 use crate::sys::shell;
 
 /// How far a worktree is.
@@ -126,13 +126,14 @@ impl Worktree {
         let above = above
             .canonicalize_utf8()
             .map_err(|error| Error::io("find the directory", above, &error))?;
+        sweep(&above, git.clock());
         let root = above.join(name);
         let commit = format!("{base}^{{commit}}");
         let base = git
             .call(&repository.root, &["rev-parse", "--verify", "--quiet"])
             .word(commit)
             .line()?;
-        match load(&root)? {
+        match record::load::<Record>(&beside(&root))? {
             Some(record) if record.stage == Stage::Made => {
                 let fits = record.base == base && record.repository == repository.root;
                 if !fits {
@@ -178,7 +179,7 @@ impl Worktree {
     /// The one that was made at a place; `None` when there is none, or none that was finished.
     pub fn open(place: &Utf8Path) -> Result<Option<Self>> {
         let root = crate::registry::path::resolved(place);
-        match load(&root)? {
+        match record::load::<Record>(&beside(&root))? {
             Some(record) if record.stage == Stage::Made => Self::there(root, record).map(Some),
             _ => Ok(None),
         }
@@ -227,7 +228,7 @@ impl Worktree {
     }
 
     fn write(&self) -> Result<()> {
-        write(&self.root, &self.record)
+        record::save(&beside(&self.root), &self.record)
     }
 }
 
@@ -236,7 +237,7 @@ impl Worktree {
 /// Refused, and nothing touched, when it holds something that was not merged and `removal` is not forced.
 pub fn remove(git: &Git, place: &Utf8Path, removal: Removal) -> Result<bool> {
     let root = crate::registry::path::resolved(place);
-    let Some(mut record) = load(&root)? else {
+    let Some(mut record) = record::load::<Record>(&beside(&root))? else {
         return Ok(false);
     };
     let there = root.symlink_metadata().is_ok();
@@ -260,7 +261,7 @@ pub fn remove(git: &Git, place: &Utf8Path, removal: Removal) -> Result<bool> {
         }
     }
     record.stage = Stage::Removing;
-    write(&root, &record)?;
+    record::save(&beside(&root), &record)?;
     crash_point!("worktree.removing");
     take_back(git, &root, &record)?;
     Ok(true)
@@ -277,8 +278,7 @@ pub fn leftovers(below: &Utf8Path) -> Vec<Leftover> {
             let root = path.with_file_name(name);
             let named = !name.is_empty() && !name.starts_with('.');
             named.then(|| Leftover {
-                record: load(&root)
-                    .and_then(|record| record.ok_or_else(|| damaged(&root, "is gone"))),
+                record: record::require(&beside(&root)),
                 there: root.symlink_metadata().is_ok(),
                 root,
             })
@@ -318,33 +318,6 @@ fn beside(root: &Utf8Path) -> Utf8PathBuf {
     root.with_file_name(format!("{name}.json"))
 }
 
-fn write(root: &Utf8Path, record: &Record) -> Result<()> {
-    let text = serde_json::to_vec_pretty(record)
-        .map_err(|error| Error::internal(format!("a record cannot be written down: {error}")))?;
-    replace::replace(beside(root), &text, Durability::Durable)
-}
-
-fn load(root: &Utf8Path) -> Result<Option<Record>> {
-    let Some(bytes) = read::optional(beside(root))? else {
-        return Ok(None);
-    };
-    let record: Record =
-        serde_json::from_slice(&bytes).map_err(|_| damaged(root, "cannot be read"))?;
-    if record.schema == SCHEMA {
-        Ok(Some(record))
-    } else {
-        let message = format!("the worktree `{root}` was recorded in another format");
-        Err(Error::new(code::NEWER_FORMAT, message).hint("agent-fleet version"))
-    }
-}
-
-fn damaged(root: &Utf8Path, what: &str) -> Error {
-    let path = beside(root);
-    let hint = format!("cat {}", shell::quote(path.as_str()));
-    let message = format!("the record `{path}` {what}; it and the worktree are left as they are");
-    Error::new(code::RECORD_DAMAGED, message).hint(hint)
-}
-
 fn taken(root: &Utf8Path, what: &str) -> Error {
     Error::new(
         code::ALREADY_EXISTS,
@@ -353,19 +326,17 @@ fn taken(root: &Utf8Path, what: &str) -> Error {
     .hint(format!("ls -la {}", shell::quote(root.as_str())))
 }
 
-/// Removes the scratch directories that ended programs left below a directory of `<run>/<step>`: those older than an
-/// hour, which no call of git lasts.
-pub fn sweep(below: &Utf8Path, clock: &Clock) {
+/// Removes the scratch directories that ended programs left beside a run's worktrees: those older than an hour, which
+/// no call of git lasts.
+pub(super) fn sweep(run: &Utf8Path, clock: &Clock) {
     let now = clock.now().as_second();
     let old = |path: &Utf8Path| {
         fs::symlink_metadata(path)
             .is_ok_and(|found| found.is_dir() && now.saturating_sub(found.mtime()) > 3600)
     };
-    for path in entries(below).iter().flat_map(|run| entries(run)) {
-        let scratch = path
-            .file_name()
-            .is_some_and(|name| name.starts_with(tree::TEMPORARY));
-        if scratch && old(&path) {
+    for path in entries(run) {
+        let name = path.file_name().unwrap_or_default();
+        if name.starts_with(tree::TEMPORARY) && old(&path) {
             // Someone else may be at it.
             drop(directory::remove_all(&path));
         }

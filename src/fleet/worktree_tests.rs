@@ -142,6 +142,32 @@ fn a_place_that_is_taken_is_left_alone() {
 }
 
 #[test]
+fn one_that_git_had_half_made_is_made_anew() {
+    for missing in ["first", ".git", ""] {
+        let checkout = Checkout::new();
+        let worktree = made(&checkout);
+        // As git leaves it when it is ended: locked, and with some of the files.
+        checkout.run(&["worktree", "lock", worktree.root.as_str()]);
+        let path = worktree.root.join(missing);
+        if missing.is_empty() {
+            fs::remove_dir_all(path).unwrap();
+        } else {
+            fs::remove_file(path).unwrap();
+        }
+        let beside = worktree.root.with_file_name("step.json");
+        let mut record = worktree.record.clone();
+        record.stage = Stage::Making;
+        super::record::save(&beside, &record).unwrap();
+        assert_eq!(Worktree::open(&worktree.root).unwrap(), None);
+        let again = made(&checkout);
+        assert_eq!(again, worktree);
+        assert_eq!(fs::read(again.root.join("first")).unwrap(), b"1\n");
+        assert!(again.diff(&checkout.git).unwrap().is_empty());
+        assert_eq!(known(&checkout), 2);
+    }
+}
+
+#[test]
 fn removal_forgets_it_and_no_other() {
     let checkout = Checkout::new();
     let mine = checkout.beside("mine");
@@ -179,9 +205,9 @@ fn what_is_left_is_listed_whatever_became_of_it() {
         found[1].record.as_ref().unwrap_err().code,
         code::RECORD_DAMAGED
     );
-    sweep(&below, &Clock::real());
+    sweep(&below.join("run"), &Clock::real());
     assert!(below.join("run/.tmp-x").exists());
-    sweep(&below, &Clock::moved("+7200"));
+    sweep(&below.join("run"), &Clock::moved("+7200"));
     assert!(!below.join("run/.tmp-x").exists());
     fs::remove_dir_all(&worktree.root).unwrap();
     assert_eq!(

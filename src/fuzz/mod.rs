@@ -8,6 +8,7 @@
 //! the process, so one process works at one input per format.
 
 mod arguments;
+mod fleet;
 mod quota;
 mod registry;
 mod secrets;
@@ -17,6 +18,7 @@ mod turn;
 
 pub use crate::lease::fuzz::lease_table;
 pub use arguments::{arguments_claude, arguments_codex};
+pub use fleet::{fleet_plan, fleet_report, fleet_settings};
 pub use quota::{quota_claude, quota_codex, quota_external};
 pub use registry::{imports, registry};
 pub use secrets::secrets;
@@ -34,12 +36,15 @@ use crate::store::replace::{Durability, replace};
 pub type Target = fn(&[u8]);
 
 /// Every target by its name, which is that of its file in `tests/fuzz` and of its directory in `fixtures/fuzz`.
-pub const TARGETS: [(&str, Target); 20] = [
+pub const TARGETS: [(&str, Target); 21] = [
     ("arguments_claude", arguments_claude),
     ("arguments_codex", arguments_codex),
     ("audit", audit),
     ("durable", durable),
     ("evidence", evidence),
+    ("fleet_plan", fleet_plan),
+    ("fleet_report", fleet_report),
+    ("fleet_settings", fleet_settings),
     ("imports", imports),
     ("journal", journal),
     ("lease_table", lease_table),

@@ -2,6 +2,7 @@
 
 pub(crate) mod again;
 pub(crate) mod change;
+pub(crate) mod checkout;
 pub(crate) mod fleet;
 pub(crate) mod https;
 pub(crate) mod leases;

@@ -108,6 +108,7 @@ fn compiled(
             settings: &ground.settings,
             pools: &pools,
             file: &file,
+            case: scope::place::case(&place.root),
         },
     )
 }

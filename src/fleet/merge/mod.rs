@@ -71,6 +71,13 @@ pub fn merge(
         How::Patch => Objects::Discarded,
         How::Branch { .. } => Objects::Kept,
     };
+    if worktree.record.common_directory != checkout.common_directory {
+        let message = format!(
+            "the worktree `{}` belongs to another repository than `{}`",
+            worktree.root, checkout.root
+        );
+        return Err(Error::new(code::REPOSITORY_INVALID, message).hint(status(&worktree.root)));
+    }
     let content = worktree.content(git, objects)?;
     if reviewed.is_some_and(|reviewed| reviewed != content.diff.digest) {
         return Err(Error::new(
@@ -96,7 +103,14 @@ pub fn merge(
             if nothing && had.is_none_or(|merged| merged.files.is_empty()) {
                 return Ok(Outcome::Nothing);
             }
-            patch(git, checkout, worktree, &content)
+            let again = had.is_some_and(|merged| {
+                !merged.files.is_empty() && merged.digest == content.diff.digest
+            });
+            match patch(git, checkout, worktree, &content) {
+                // The person went on from what was merged.
+                Err(error) if again && error.code == code::MERGE_CONFLICT => Ok(Outcome::Already),
+                other => other,
+            }
         }
     }
 }

@@ -197,7 +197,7 @@ fn directories_and_links_of_the_person_are_not_walked_over() {
     let elsewhere = step.checkout.beside("elsewhere");
     fs::create_dir(&elsewhere).unwrap();
     symlink(&elsewhere, step.checkout.path("way")).unwrap();
-    step.refused();
+    assert!(step.refused().message.contains("`way/file`"));
     assert_eq!(elsewhere.read_dir_utf8().unwrap().count(), 0);
     fs::remove_file(step.checkout.path("way")).unwrap();
     step.checkout.write("way/file/below", "person\n");
@@ -253,6 +253,25 @@ fn more_work_after_a_merge_is_merged_on_top_of_it() {
 }
 
 #[test]
+fn what_the_person_made_of_a_merge_is_no_conflict() {
+    let mut step = Step::new(|_| ());
+    step.work("first", "worker\n");
+    step.merged(&["first"]);
+    step.checkout.write("first", "worker\nperson\n");
+    assert_eq!(step.merge().unwrap(), Outcome::Already);
+    step.checkout.write("first", "person\n");
+    step.checkout.commit("Later");
+    assert_eq!(step.merge().unwrap(), Outcome::Already);
+    assert_eq!(step.here("first").unwrap(), b"person\n");
+    // Undone, and asked for again.
+    step.checkout.run(&["reset", "-q", "--hard", "HEAD~"]);
+    assert_eq!(
+        step.merge().unwrap(),
+        Outcome::Merged(vec!["first".to_owned()])
+    );
+}
+
+#[test]
 fn nothing_and_what_was_not_accepted_change_nothing() {
     let mut step = Step::new(|_| ());
     assert_eq!(step.merge().unwrap(), Outcome::Nothing);
@@ -289,6 +308,18 @@ fn a_repository_inside_the_worktree_is_told_and_not_merged() {
         ["inner"]
     );
     assert!(step.refused().message.contains("repository of its own"));
+}
+
+#[test]
+fn a_worktree_of_another_repository_is_not_merged() {
+    let mut step = Step::new(|_| ());
+    step.work("first", "worker\n");
+    let other = Checkout::new();
+    let git = &step.checkout.git;
+    let how = How::Patch;
+    let refusal = merge(git, &other.repository(), &mut step.worktree, None, how).unwrap_err();
+    assert_eq!(refusal.code, code::REPOSITORY_INVALID);
+    assert_eq!(fs::read(other.path("first")).unwrap(), b"1\n");
 }
 
 #[test]

@@ -9,6 +9,7 @@ use super::graph;
 use super::text::PlanText;
 use crate::error::{Code, Refusal, Result, code};
 use crate::fleet::model::{Options, Plan, PlannedStep, StepProgress, StepState};
+use crate::fleet::scope::path::Case;
 use crate::fleet::settings::permission;
 use crate::fleet::settings::route::{self, Facts, Routing, Wish};
 use crate::id::ProviderKind;
@@ -130,7 +131,7 @@ pub fn add(
                 .into());
             }
         }
-        overlaps(plan, progress, &grown, step)?;
+        overlaps(plan, progress, (&grown, step), ground.case)?;
     }
     Ok(grown)
 }
@@ -139,8 +140,8 @@ pub fn add(
 fn overlaps(
     plan: &Plan,
     progress: &Progress,
-    grown: &Plan,
-    step: &PlannedStep,
+    (grown, step): (&Plan, &PlannedStep),
+    case: Case,
 ) -> Result<(), Refused> {
     let before = graph::before(grown, step);
     for other in &plan.steps {
@@ -151,7 +152,7 @@ fn overlaps(
         if over || before.contains(&other.id) {
             continue;
         }
-        if let Some(file) = graph::overlap(&step.files, &other.files) {
+        if let Some(file) = graph::overlap(&step.files, &other.files, case) {
             return Err(Refused::Overlap {
                 step: step.id.clone(),
                 other: other.id.clone(),

@@ -10,6 +10,7 @@ use crate::error::{Code, Error, Refusal, Result, code};
 use crate::fleet::model::{
     Acceptance, Mode, Options, Plan, PlannedStep, ReviewMode, SCHEMA, StepKind, Tier,
 };
+use crate::fleet::scope::path::Case;
 use crate::fleet::settings::Settings;
 use crate::fleet::settings::permission;
 use crate::fleet::settings::pools::Pools;
@@ -30,8 +31,10 @@ pub struct Ground<'a> {
     pub settings: &'a Settings,
     /// Where the accounts are.
     pub pools: &'a Pools,
-    /// Whether a step may own a file of the checkout, and its path in the one spelling.
+    /// Whether a step may own a file of the checkout, and its path: `scope::place::check`.
     pub file: &'a dyn Fn(&str) -> Result<Utf8PathBuf>,
+    /// Whether names of the checkout that differ in case alone are one name: `scope::place::case`.
+    pub case: Case,
 }
 
 impl std::fmt::Debug for Ground<'_> {

@@ -2,6 +2,7 @@
 
 use super::graph;
 use crate::fleet::model::{Assignment, Plan, PlannedStep};
+use crate::fleet::scope::path::Case;
 use crate::id::fleet::StepId;
 
 /// One step, in the order in which steps are launched.
@@ -17,9 +18,9 @@ pub struct Row<'a> {
     pub reviewer: Option<&'a Assignment>,
 }
 
-/// The rows of a plan.
-pub fn rows(plan: &Plan) -> Vec<Row<'_>> {
-    let shared = graph::serialised(plan);
+/// The rows of a plan; `case` is that of the checkout's file system.
+pub fn rows(plan: &Plan, case: Case) -> Vec<Row<'_>> {
+    let shared = graph::serialised(plan, case);
     let mut rows: Vec<Row<'_>> = Vec::new();
     for step in graph::order(plan) {
         let wave = rows

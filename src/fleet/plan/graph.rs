@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use camino::{Utf8Path, Utf8PathBuf};
 
 use crate::fleet::model::{Plan, PlannedStep};
+use crate::fleet::scope::path::{Case, first_overlap};
 use crate::id::fleet::StepId;
 
 /// A graph that cannot be worked through.
@@ -119,19 +120,17 @@ pub fn before<'a>(plan: &'a Plan, step: &'a PlannedStep) -> BTreeSet<&'a StepId>
     found
 }
 
-/// A file of both, or one below the other.
-pub fn overlap<'a>(one: &'a [Utf8PathBuf], other: &[Utf8PathBuf]) -> Option<&'a Utf8Path> {
-    one.iter()
-        .find(|left| {
-            other
-                .iter()
-                .any(|right| left.starts_with(right) || right.starts_with(left))
-        })
-        .map(Utf8PathBuf::as_path)
+/// The first file of one step that is in the way of another's.
+pub fn overlap<'a>(
+    one: &'a [Utf8PathBuf],
+    other: &'a [Utf8PathBuf],
+    case: Case,
+) -> Option<&'a Utf8Path> {
+    first_overlap(one, other, case).map(|(file, _)| file)
 }
 
 /// Steps that could run at once but for their files, and so run one after the other.
-pub fn serialised(plan: &Plan) -> Vec<(&StepId, &StepId, &Utf8Path)> {
+pub fn serialised(plan: &Plan, case: Case) -> Vec<(&StepId, &StepId, &Utf8Path)> {
     let mut pairs = Vec::new();
     let before: Vec<BTreeSet<&StepId>> = plan.steps.iter().map(|step| before(plan, step)).collect();
     for (at, one) in plan.steps.iter().enumerate() {
@@ -142,7 +141,7 @@ pub fn serialised(plan: &Plan) -> Vec<(&StepId, &StepId, &Utf8Path)> {
                 || before
                     .get(index)
                     .is_some_and(|steps| steps.contains(&one.id));
-            if !ordered && let Some(file) = overlap(&one.files, &other.files) {
+            if !ordered && let Some(file) = overlap(&one.files, &other.files, case) {
                 pairs.push((&one.id, &other.id, file));
             }
         }

@@ -13,6 +13,7 @@ use crate::fleet::model::{
     Accept, Assignment, Mode, Options, Plan, PlannedStep, ReviewMode, SCHEMA, StepKind,
     StepProgress, StepState, Tier,
 };
+use crate::fleet::scope::path::Case;
 use crate::fleet::settings::pools::Pools;
 use crate::fleet::settings::route::Routing;
 use crate::fleet::trial::{examples, fixtures, ground, plan, registry, settings};
@@ -89,7 +90,7 @@ fn the_plan_says_how_it_is_run_and_the_settings_the_rest() {
     assert_eq!(a.reviewers.first().unwrap().provider, ProviderKind::Codex);
     assert_eq!(
         a.reviewers.first().unwrap().permissions.first().unwrap(),
-        "--sandbox"
+        "--sandbox=read-only"
     );
     // What only reads may not write.
     assert_ne!(c.assignment.permissions, b.assignment.permissions);
@@ -145,7 +146,7 @@ const CHAIN: &str = "[[step]]\nid = \"light\"\ntext = \"x\"\nfiles = [\"src/a\"]
 #[test]
 fn a_dry_run_shows_order_waves_and_what_shares_files() {
     let compiled = plan(CHAIN, BOTH, "").unwrap();
-    let rows: Vec<(String, usize, usize)> = dry::rows(&compiled.plan)
+    let rows: Vec<(String, usize, usize)> = dry::rows(&compiled.plan, Case::Sensitive)
         .iter()
         .map(|row| (row.step.id.to_string(), row.wave, row.beside.len()))
         .collect();
@@ -430,7 +431,7 @@ proptest! {
                 prop_assert!(!free || step.tier <= later.tier);
             }
         }
-        for (one, other, file) in graph::serialised(&plan) {
+        for (one, other, file) in graph::serialised(&plan, Case::Sensitive) {
             let (one, other) = (plan.step(one).unwrap(), plan.step(other).unwrap());
             prop_assert!(one.files.iter().any(|path| path == file));
             prop_assert!(!graph::before(&plan, one).contains(&other.id));

@@ -14,8 +14,8 @@ use super::place::{State, digest, look};
 use crate::crash_point;
 use crate::error::{Error, Result, code};
 use crate::fleet::model::SCHEMA;
-use crate::store::replace::{self, Durability};
-use crate::store::{directory, read};
+use crate::fleet::record;
+use crate::store::{directory, read, replace};
 use crate::sys::shell;
 
 /// Largest file that a step may own, in bytes.
@@ -86,26 +86,17 @@ impl Snapshot {
             sha256: seal(&states)?,
             files: states,
         };
-        let text = serde_json::to_vec_pretty(&record).map_err(unwritable)?;
-        replace::replace(into.join(RECORD), &text, Durability::Durable)?;
+        record::save(&into.join(RECORD), &record)?;
         crash_point!("snapshot.taken");
         Self::load(into)?.ok_or_else(|| damaged(into, "is gone"))
     }
 
     /// The one that was taken; `None` when there is none yet. Refused as damaged when any digest does not hold.
     pub fn load(from: &Utf8Path) -> Result<Option<Self>> {
-        let Some(bytes) = read::optional(from.join(RECORD))? else {
+        let Some(record) = record::load::<Record>(&from.join(RECORD))? else {
             return Ok(None);
         };
-        let value: serde_json::Value =
-            serde_json::from_slice(&bytes).map_err(|_| damaged(from, "is not JSON"))?;
-        if value.get("schema").and_then(serde_json::Value::as_u64) > Some(SCHEMA.into()) {
-            let message = format!("`{from}` was written by a newer agent-fleet");
-            return Err(Error::new(code::NEWER_FORMAT, message).hint("agent-fleet version"));
-        }
-        let record: Record =
-            serde_json::from_value(value).map_err(|_| damaged(from, "is not a snapshot"))?;
-        if record.schema != SCHEMA || seal(&record.files)? != record.sha256 {
+        if seal(&record.files)? != record.sha256 {
             return Err(damaged(from, "does not hold what was recorded"));
         }
         let snapshot = Self {
@@ -142,13 +133,9 @@ impl Snapshot {
 }
 
 fn seal(files: &BTreeMap<Utf8PathBuf, State>) -> Result<String> {
-    let text = serde_json::to_vec(files).map_err(unwritable)?;
+    let text = serde_json::to_vec(files)
+        .map_err(|error| Error::internal(format!("a snapshot cannot be sealed: {error}")))?;
     Ok(digest(&text))
-}
-
-#[expect(clippy::needless_pass_by_value, reason = "it is a mapping of errors")]
-fn unwritable(error: serde_json::Error) -> Error {
-    Error::internal(format!("a snapshot cannot be written down: {error}"))
 }
 
 fn damaged(directory: &Utf8Path, what: &str) -> Error {
@@ -165,6 +152,7 @@ mod tests {
     use super::super::place::State;
     use super::Snapshot;
     use crate::error::code;
+    use crate::store::replace::{Durability, replace};
     use camino::Utf8PathBuf;
     use std::os::unix::fs::symlink;
 
@@ -237,20 +225,20 @@ mod tests {
         let refusal = || Snapshot::load(&into).unwrap_err().code;
         let change = |path: &Utf8PathBuf, text: &str| {
             let old = std::fs::read(path).unwrap();
-            super::replace::replace(path, text.as_bytes(), super::Durability::Volatile).unwrap();
+            replace(path, text.as_bytes(), Durability::Volatile).unwrap();
             old
         };
         let old = change(&blob, "2\n");
         assert_eq!(refusal(), code::RECORD_DAMAGED);
-        super::replace::replace(&blob, &old, super::Durability::Volatile).unwrap();
+        replace(&blob, &old, Durability::Volatile).unwrap();
         assert!(Snapshot::load(&into).is_ok());
         let text = std::fs::read_to_string(&record).unwrap();
         change(
             &record,
-            &text.replace("\"executable\": false", "\"executable\": true"),
+            &text.replace("\"executable\":false", "\"executable\":true"),
         );
         assert_eq!(refusal(), code::RECORD_DAMAGED);
-        change(&record, &text.replace("\"schema\": 1", "\"schema\": 2"));
+        change(&record, &text.replace("\"schema\":1", "\"schema\":2"));
         assert_eq!(refusal(), code::NEWER_FORMAT);
         change(&record, &text[..40]);
         assert_eq!(refusal(), code::RECORD_DAMAGED);

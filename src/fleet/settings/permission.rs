@@ -1,38 +1,18 @@
 //! Which permission arguments a worker is started with. Pure.
 //!
 //! Every worker gets explicit ones: what a CLI does without them differs between its modes and versions. They
-//! must let a worker do its part without a question, since nobody is there to answer, and no more.
+//! must let a worker do its part without a question, since nobody is there to answer, and no more. What is built in
+//! stands beside what it was measured with, in [`turn::permissions`].
 
 use std::ffi::OsString;
 
 use super::Settings;
 use super::layer::Known;
 use crate::fleet::model::{Role, StepKind};
+use crate::fleet::turn;
 use crate::id::ProviderKind;
 use crate::provider;
 use crate::registry::validate;
-
-/// What a role needs at a provider when the settings do not say.
-///
-/// Implementation: writes in the workspace, nothing asked. Review: reads, nothing else.
-pub fn built_in(role: Role, kind: ProviderKind) -> &'static [&'static str] {
-    match (kind, role) {
-        (ProviderKind::Claude, Role::Implementation) => {
-            &["--permission-mode=acceptEdits", "--allowedTools=Bash"]
-        }
-        (ProviderKind::Claude, Role::Review) => {
-            &["--permission-mode=dontAsk", "--tools=Bash,Glob,Grep,Read"]
-        }
-        (ProviderKind::Codex, Role::Implementation) => &[
-            "--sandbox=workspace-write",
-            "--config=approval_policy=never",
-        ],
-        (ProviderKind::Codex, Role::Review) => {
-            &["--sandbox=read-only", "--config=approval_policy=never"]
-        }
-        (ProviderKind::Scripted, Role::Implementation | Role::Review) => &[],
-    }
-}
 
 /// The role whose permissions a step's worker gets: one that only reads gets no more than a reviewer.
 pub fn role(kind: StepKind) -> Role {
@@ -46,10 +26,7 @@ pub fn role(kind: StepKind) -> Role {
 pub fn arguments(settings: &Settings, role: Role, kind: ProviderKind) -> Vec<String> {
     match settings.permissions.get(&(role, kind)) {
         Some(arguments) => arguments.clone(),
-        None => built_in(role, kind)
-            .iter()
-            .map(|argument| (*argument).to_owned())
-            .collect(),
+        None => turn::permissions(kind, role),
     }
 }
 

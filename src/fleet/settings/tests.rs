@@ -153,10 +153,7 @@ fn what_is_built_in_passes_the_grammar() {
     };
     for kind in ProviderKind::ALL {
         for role in Role::ALL {
-            let arguments: Vec<String> = permission::built_in(*role, kind)
-                .iter()
-                .map(|argument| (*argument).to_owned())
-                .collect();
+            let arguments = crate::fleet::turn::permissions(kind, *role);
             assert_eq!(
                 permission::check(kind, &arguments, known),
                 Ok(()),

@@ -1,0 +1,3 @@
+//! Runs of the fleet, through the real program with scripted workers in a real checkout.
+
+mod run;
