@@ -60,7 +60,7 @@ impl Stage {
         );
         world.add(&Account::new("seven").pools(&["quiet"]).expires_in(LIFE));
         world.change("seven", |account| {
-            account["token_lifetime_seconds"] = LIFE.into()
+            account["token_lifetime_seconds"] = LIFE.into();
         });
         world.command(&["config", "set", "settings.lease_ttl_seconds", TTL]);
         world.command(&["profile", "verify", "--all"]);
