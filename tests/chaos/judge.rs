@@ -32,6 +32,8 @@ const ORDINARY: [&str; 12] = [
     "cooldown",
     "profile_disabled",
 ];
+/// The profiles of the pool in which actors wait.
+pub(crate) const PAIR: [&str; 2] = ["one", "four"];
 /// What is said of a machine in need.
 const NEED: [&str; 5] = ["io", "disk_full", "read_only", "lock_timeout", "internal"];
 
@@ -255,7 +257,7 @@ impl Judge {
                 grant.direct
                     && grant.since > waited.since
                     && grant.at + SERVED < waited.until
-                    && grant.profile != "mark"
+                    && PAIR.contains(&grant.profile.as_str())
             };
             let count = self.grants.iter().filter(later).count();
             if count > OVERTAKERS {
