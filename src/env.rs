@@ -260,6 +260,10 @@ fn absolute(name: &str, path: &Path) -> Result<Utf8PathBuf> {
 pub struct Faults {
     /// The `leases` lock is not taken.
     pub no_leases_lock: bool,
+    /// The locks of the snapshots are not taken.
+    pub no_snapshot_lock: bool,
+    /// The turnstiles let everyone through.
+    pub no_turnstile: bool,
     /// The witness is neither held nor believed.
     pub no_witness: bool,
     /// The start gate lets everyone through.
@@ -368,6 +372,8 @@ fn faults(variables: &Variables) -> Faults {
     let has = |name: &str| text.split(',').any(|word| word == name);
     Faults {
         no_leases_lock: has("no-leases-lock"),
+        no_snapshot_lock: has("no-snapshot-lock"),
+        no_turnstile: has("no-turnstile"),
         no_witness: has("no-witness"),
         no_start_gate: has("no-start-gate"),
         no_queue: has("no-queue"),

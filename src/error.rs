@@ -139,6 +139,7 @@ pub mod code {
         DISK_FULL "disk_full" System "no space is left";
         READ_ONLY "read_only" System "the file system is read-only or the file may not be written";
         UNSUPPORTED_FILESYSTEM "unsupported_filesystem" System "locks cannot be trusted on this file system, or logins not be changed safely";
+        EXPOSED "exposed" System "somebody else may change files that decide, or they are somebody else's";
         PROVIDER_MISSING "provider_missing" System "the provider's binary is not usable";
         PROVIDER_FAILED "provider_failed" System "the provider's program failed";
         QUOTA_UNAVAILABLE "quota_unavailable" System "the quota could not be read";

@@ -160,6 +160,7 @@ reasons! {
         "auth_broken" Person "the server no longer takes its login" "agent-fleet profile enroll ID";
         "login_expired" Person "its login is past its life" "agent-fleet profile enroll ID";
         "auth_override" Person "settings would replace its login" "agent-fleet profile status ID";
+        "exposed" Person "others could change its home, or a link stands for it" "agent-fleet profile status ID";
         "money_guard" Person "it would spend money outside its subscription, or did so already, or its provider turned a worker away over billing" "agent-fleet profile cooldown-clear ID";
         "draining" Person "somebody drained it" "agent-fleet profile undrain ID";
         "cooldown" Time "a worker met a limit of its account, or somebody let it rest" "agent-fleet profile cooldown-clear ID";

@@ -22,6 +22,8 @@ const FAULTS: &str = "AGENT_FLEET_TEST_ROLE_FAULTS";
 
 const NO_WITNESS: Faults = Faults {
     no_leases_lock: false,
+    no_snapshot_lock: false,
+    no_turnstile: false,
     no_witness: true,
     no_start_gate: false,
     no_queue: false,

@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use agent_fleet::contract::lease::{State, Verdict};
@@ -275,6 +276,52 @@ fn the_last_pick_survives_the_release() {
     let occupancy = world.store.occupancy().unwrap();
     assert_eq!(occupancy.last_pick(&profile("a")), first.lease.generation);
     assert_eq!(occupancy.live(&profile("a")), 0);
+}
+
+#[test]
+fn a_table_becomes_short_again_when_its_leases_have_ended() {
+    const BURST: usize = 200;
+    let world = world();
+    let length = || std::fs::metadata(world.table()).expect("a table").len() / 256 - 1;
+    let stays = reserve(&world.store, &later("stays"), &["a"], 1000).unwrap();
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        // Who looks without the lock sees the table at any moment of its change.
+        let watcher = scope.spawn(|| {
+            while !over.load(Ordering::Relaxed) {
+                let listing = world.store.list().expect("the table can be read");
+                let mut tasks = listing
+                    .leases
+                    .iter()
+                    .filter_map(|lease| lease.task.as_deref());
+                assert!(tasks.any(|task| task == "stays"), "a lease was missed");
+                assert!(listing.damaged.is_empty(), "a record seems damaged");
+            }
+        });
+        for _ in 0..3 {
+            for index in 0..BURST {
+                reserve(
+                    &world.store,
+                    &later(&format!("burst-{index}")),
+                    &["b"],
+                    1000,
+                )
+                .unwrap();
+            }
+            assert!(length() > BURST as u64, "the burst was not in the table");
+            for index in 0..BURST {
+                let task = task(&format!("burst-{index}"));
+                world.store.release(&task, Force::No).unwrap();
+            }
+            assert!(length() < 70, "{} records are left of three", length());
+        }
+        over.store(true, Ordering::Relaxed);
+        watcher.join().expect("the watcher saw nothing wrong");
+    });
+    let occupancy = world.store.occupancy().unwrap();
+    assert_eq!(occupancy.live(&profile("a")), 1);
+    let last = reserve(&world.store, &later("last"), &["b"], 1000).unwrap();
+    assert!(last.lease.generation > stays.lease.generation + 3 * BURST as u64 - 1);
 }
 
 #[test]

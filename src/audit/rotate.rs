@@ -32,7 +32,7 @@ pub(super) fn rotate(context: &Context, live: &Utf8Path) {
     if !is_full() {
         return;
     }
-    let locks = Locks::new(&context.roots.state, context.clock);
+    let locks = Locks::of(context);
     let Ok(Some(_guard)) = locks.try_take(Name::Audit, Mode::Exclusive) else {
         return;
     };

@@ -98,22 +98,43 @@ impl Accounts {
         Some(conflict(registry, profile, overlap))
     }
 
-    /// What is known of one profile, for work with this model.
+    /// What is known of one profile, for work with any model.
     pub(super) fn of(
         &self,
+        context: &Context,
+        registry: &Registry,
+        profile: &Profile,
+        now: Timestamp,
+    ) -> Known {
+        let state = self.snapshot.states.get(profile.id.as_str()).cloned();
+        self.known(context, registry, profile, state, None, now)
+    }
+
+    /// What is known of one profile, for work with this model; it is known here no longer. A copy of everything
+    /// that is known of a thousand profiles would cost a tenth of a choice.
+    pub(super) fn take(
+        &mut self,
         context: &Context,
         registry: &Registry,
         profile: &Profile,
         model: Option<&Model>,
         now: Timestamp,
     ) -> Known {
+        let state = self.snapshot.states.remove(profile.id.as_str());
+        self.known(context, registry, profile, state, model, now)
+    }
+
+    fn known(
+        &self,
+        context: &Context,
+        registry: &Registry,
+        profile: &Profile,
+        state: Option<ProfileState>,
+        model: Option<&Model>,
+        now: Timestamp,
+    ) -> Known {
         let id = profile.id.as_str();
-        let mut state = self
-            .snapshot
-            .states
-            .get(id)
-            .cloned()
-            .unwrap_or_else(|| ProfileState::new(&profile.id));
+        let mut state = state.unwrap_or_else(|| ProfileState::new(&profile.id));
         let ended = state.login_expires_at.is_some_and(|at| at <= now);
         if (ended || state.auth_broken.is_some())
             && let Some(look) = proof::replaced(context, profile, &state)

@@ -98,6 +98,7 @@ fn phrase(code: Code) -> &'static str {
             "cannot be told from the Desktop login, which cannot be read (duplicate_provider_identity: desktop_identity_unverified)"
         }
         "auth_override" => "has settings that would replace its login",
+        "exposed" => "has a home that others could change",
         "money_guard" => "would spend money outside its subscription",
         "draining" => "is draining",
         "cooldown" => "waits for a limit to reset",

@@ -92,6 +92,7 @@ mod tests {
             code::AUTH_BROKEN,
             code::LOGIN_EXPIRED,
             code::AUTH_OVERRIDE,
+            code::EXPOSED,
             code::NOT_PROVISIONED,
             code::MONEY_GUARD,
             code::QUOTA_UNAVAILABLE,

@@ -100,7 +100,7 @@ pub fn report_on(
 ) -> Result<Report> {
     let now = context.clock.now();
     let accounts = &look.accounts;
-    let known = accounts.of(context, registry, profile, None, now);
+    let known = accounts.of(context, registry, profile, now);
     let asked = Asked {
         pool: profile
             .pools

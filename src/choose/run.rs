@@ -150,7 +150,7 @@ impl<'a> Run<'a> {
     }
 
     fn take_shared(&self) -> Result<Vec<Guard>> {
-        let locks = Locks::new(&self.context.roots.state, self.context.clock);
+        let locks = Locks::of(self.context);
         let providers = self.providers();
         let mut turnstiles = Vec::new();
         for provider in &providers {
@@ -232,9 +232,10 @@ impl<'a> Run<'a> {
             return Ok(Step::Ask(Vec::new()));
         }
         let asked = &self.request.asked;
-        // The likely winner is looked at first: a grant that is interrupted for it costs more.
-        let likely = survey.rank(asked, &Occupancy::default(), &self.rejected);
-        if let (true, Some(best)) = (wanted.is_empty(), likely.first())
+        // The likely winner is looked at first: a grant that is interrupted for it costs more. Who is likely, the
+        // records say well enough.
+        let likely = self.best(survey, &store.glance().unwrap_or_default());
+        if let (true, Some(best)) = (wanted.is_empty(), likely)
             && let Some(asks) = self.examine(survey, &best.profile)?
         {
             return Ok(Step::Ask(asks));

@@ -87,8 +87,10 @@ impl<'a> Survey<'a> {
         let entries = scope
             .into_iter()
             .map(|(order, profile)| {
-                let accounts = &known[&profile.provider];
-                let known = accounts.of(context, registry, profile, asked.model.as_ref(), now);
+                let accounts = known
+                    .get_mut(&profile.provider)
+                    .expect("each provider in scope was looked at");
+                let known = accounts.take(context, registry, profile, asked.model.as_ref(), now);
                 Entry {
                     profile,
                     order,

@@ -52,6 +52,7 @@ use crate::id::{ProfileId, ProviderKind};
 use crate::lease::TableStore;
 use crate::registry::validate::Diagnostic;
 use crate::render::{Format, View};
+use crate::store::owner;
 use crate::transaction::pending;
 use crate::withheld::withhold;
 use output::Output;
@@ -343,7 +344,26 @@ fn subject(world: &World) -> Option<ProfileId> {
     innermost.try_get_one("id").ok()?.cloned()
 }
 
+/// Whether a command believes nothing that is on the disk.
+fn believes_nothing(command: &Command) -> bool {
+    matches!(
+        command,
+        Command::Completions(_)
+            | Command::Contract(_)
+            | Command::Demo(_)
+            | Command::Hook(_)
+            | Command::Man(_)
+            | Command::Reasons(_)
+            | Command::ScriptedAgent(_)
+            | Command::Statusline(_)
+            | Command::Version(_)
+    )
+}
+
 fn dispatch(world: &World, app: &App, command: Command) -> Result<Outcome> {
+    if !believes_nothing(&command) {
+        owner::roots(&app.context.roots)?;
+    }
     match command {
         Command::Audit(arguments) => audit::run(app, &arguments),
         Command::Choose(arguments) => choose::run(app, arguments),

@@ -50,7 +50,7 @@ pub(super) fn may_begin(work: &Work<'_>, tell: &dyn Fn(&str)) -> Result<()> {
         tell(&recovered.told());
     }
     // Maintenance under way, or a state root that cannot be written, is noticed by taking the locks once.
-    drop(Locks::new(&context.roots.state, context.clock).maintenance(profile.provider, PURPOSE)?);
+    drop(Locks::of(context).maintenance(profile.provider, PURPOSE)?);
     idle(work)?;
     is_writable(&profile.home)?;
     link::refuse(
@@ -191,7 +191,7 @@ fn take_turn(work: &Work<'_>, tell: &dyn Fn(&str)) -> Result<(Guard, Guard)> {
     let Work {
         context, profile, ..
     } = work;
-    let locks = Locks::new(&context.roots.state, context.clock);
+    let locks = Locks::of(context);
     let deadline = context.clock.deadline(PATIENCE);
     let mut told = false;
     loop {

@@ -192,6 +192,7 @@ fn one(
         interrupts,
     };
     work.is_possible(Credential::Home)?;
+    home::is_own(profile)?;
     force::may_begin(&work, tell)?;
     let done = match how.source {
         Source::Login(method) => work.log_in(method, tell)?,

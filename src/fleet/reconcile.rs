@@ -355,7 +355,20 @@ fn end(
         .filter(|_| progress.state != StepState::Dropped)
     {
         progress.state = state;
-        progress.reason.clone_from(&settled.reason);
+        // A step whose reviewer came to nothing still wants a review.
+        progress.reason = match state {
+            StepState::Checking => Some("review".to_owned()),
+            StepState::Pending
+            | StepState::Ready
+            | StepState::Running
+            | StepState::Reported
+            | StepState::Verified
+            | StepState::Failed
+            | StepState::Blocked
+            | StepState::ChangesRequested
+            | StepState::Dropped
+            | StepState::Skipped => settled.reason.clone(),
+        };
     }
     let ran = matches!(happened, Happened::Ended { .. });
     if let Some(family) = worker.assignment.family.as_ref().filter(|_| ran)

@@ -3,8 +3,6 @@
 //! `fleet run` is a loop around it, `fleet launch --ready` does it once, and any number of commands may do it at once:
 //! each holds the run's lock for as long as it decides, and hosts are started after it is given back.
 
-use std::collections::BTreeSet;
-
 use jiff::{SignedDuration, Timestamp};
 
 use super::board::Board;
@@ -445,27 +443,28 @@ pub fn state_of(board: &Board) -> (RunState, Option<String>) {
         .iter()
         .map(|step| board.progress_of(&step.id).state)
         .collect();
-    let launched: BTreeSet<&StepId> = board.workers.values().map(|worker| &worker.step).collect();
+    let launched = !board.workers.is_empty() || !board.damaged.is_empty();
     let active = board.active().next().is_some();
     let has = |wanted: StepState| states.contains(&wanted);
     let failed = has(StepState::Failed);
-    let stops = failed && board.run.options.on_failure == OnFailure::Stop;
     // With a failure that stops the run, what was not begun will not begin.
-    let open = states.iter().any(|state| match state {
-        StepState::Verified
-        | StepState::Failed
-        | StepState::Dropped
-        | StepState::Skipped
-        | StepState::Blocked => false,
-        StepState::Pending | StepState::Ready => !stops,
+    let stops = failed && board.run.options.on_failure == OnFailure::Stop;
+    let moves = states.iter().any(|state| match state {
+        StepState::Ready => !stops,
         StepState::Running
         | StepState::Reported
         | StepState::Checking
         | StepState::ChangesRequested => true,
+        // One that is pending moves only after another one did.
+        StepState::Pending
+        | StepState::Verified
+        | StepState::Failed
+        | StepState::Dropped
+        | StepState::Skipped
+        | StepState::Blocked => false,
     });
-    if active || open {
-        let begun = active || !launched.is_empty();
-        let state = if begun {
+    if active || moves {
+        let state = if launched {
             RunState::Running
         } else {
             RunState::Planned

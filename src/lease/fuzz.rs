@@ -44,6 +44,7 @@ struct Memory {
 impl Machine for Memory {
     type Table = ();
     type Guard = ();
+    const SPARE: usize = 1;
 
     fn lock(&self, _: Mode) -> Result<()> {
         Ok(())
@@ -103,6 +104,12 @@ impl Machine for Memory {
             table.resize(at + 1, FREE);
         }
         table[at] = *bytes;
+        Ok(())
+    }
+    fn cut_table(&self, (): &(), blocks: usize) -> Result<()> {
+        if let Some(table) = &mut *self.table.borrow_mut() {
+            table.truncate(blocks);
+        }
         Ok(())
     }
     fn replace_table(&self, blocks: &[Bytes]) -> Result<()> {

@@ -6,7 +6,7 @@ use super::damage::Damage;
 use super::details::Details;
 use super::leases::{Leases, boot_text};
 use super::machine::Machine;
-use super::record::{FREE, Record, Slot, Stage, Takes, encode_pick};
+use super::record::{Record, Slot, Stage, Takes, encode_pick};
 use super::table::Table;
 use super::transition::Standing;
 use super::{Ended, Occupancy, Reclaimed};
@@ -147,7 +147,7 @@ impl<'a, M: Machine> Locked<'a, M> {
 
     /// Removes the record and the files of a lease.
     pub(super) fn remove(&mut self, at: usize, record: &Record) -> Result<()> {
-        self.table.write(at, &FREE)?;
+        self.table.free(at)?;
         self.verdicts.remove(&at);
         self.machine.remove_details(record.task, record.generation);
         self.machine.unlink_witness(record.task)

@@ -25,7 +25,7 @@ use crate::id::TaskKey;
 use crate::store::inplace::Blocks;
 use crate::store::lock::{Guard, Locks, Mode, Name};
 use crate::store::replace::{self, Durability};
-use crate::store::{directory, read, seal};
+use crate::store::{directory, owner, read, seal};
 
 /// What a call sees of the world, and the changes it makes.
 pub(super) trait Machine: Debug {
@@ -33,6 +33,8 @@ pub(super) trait Machine: Debug {
     type Table: Debug;
     /// The `leases` lock, held.
     type Guard: Debug;
+    /// With fewer free records at its end a table is not cut.
+    const SPARE: usize;
 
     /// Takes the `leases` lock.
     fn lock(&self, mode: Mode) -> Result<Self::Guard>;
@@ -64,6 +66,8 @@ pub(super) trait Machine: Debug {
     fn read_table(&self, table: &Self::Table) -> Result<Vec<Bytes>>;
     /// Writes one block; one past the end makes the table longer.
     fn write_block(&self, table: &Self::Table, at: usize, bytes: &Bytes) -> Result<()>;
+    /// Cuts the table so that this many blocks are left.
+    fn cut_table(&self, table: &Self::Table, blocks: usize) -> Result<()>;
     /// Replaces the table, or makes it.
     fn replace_table(&self, blocks: &[Bytes]) -> Result<()>;
     /// Keeps a table that cannot be read under another name.
@@ -120,11 +124,9 @@ pub(super) struct ThisMachine {
 impl Machine for ThisMachine {
     type Table = Blocks<SIZE>;
     type Guard = Guard;
+    const SPARE: usize = 64;
 
     fn lock(&self, mode: Mode) -> Result<Guard> {
-        if self.faults.no_leases_lock {
-            return Ok(self.locks.pretend(Name::Leases));
-        }
         self.locks.take(&Name::Leases, mode, &self.deadline)
     }
 
@@ -192,7 +194,7 @@ impl Machine for ThisMachine {
                     Access::Read => "read",
                     Access::Write => "open",
                 };
-                Err(Error::io(what, &path, &error))
+                Err(owner::refused(what, &path, &error))
             }
         }
     }
@@ -205,6 +207,11 @@ impl Machine for ThisMachine {
     fn write_block(&self, table: &Blocks<SIZE>, at: usize, bytes: &Bytes) -> Result<()> {
         let failed = |error| Error::io("write", self.table_path(), &error);
         table.write(at, bytes).map_err(failed)
+    }
+
+    fn cut_table(&self, table: &Blocks<SIZE>, blocks: usize) -> Result<()> {
+        let failed = |error| Error::io("cut", self.table_path(), &error);
+        table.cut(blocks).map_err(failed)
     }
 
     fn replace_table(&self, blocks: &[Bytes]) -> Result<()> {

@@ -236,6 +236,9 @@ pub trait LeaseStore: std::fmt::Debug {
     /// The present use of all profiles, every lease verified, nothing written.
     fn occupancy(&self) -> Result<Occupancy>;
 
+    /// The use of all profiles as the records alone tell it: no lock, no verdict, so an upper bound. For guesses.
+    fn glance(&self) -> Result<Occupancy>;
+
     /// The task's grant without a lock and without a verdict, for hooks.
     fn lookup(&self, task: TaskKey) -> Result<Option<Grant>>;
 

@@ -95,7 +95,8 @@ impl<M: Machine> Locked<'_, M> {
     fn reclaim_where(&mut self, wanted: impl Fn(&Record) -> bool) -> Result<bool> {
         let mut any = false;
         for at in 0..self.table.slots.len() {
-            if matches!(&self.table.slots[at], Slot::Lease(record) if wanted(record)) {
+            // The table may have become shorter.
+            if matches!(self.table.slots.get(at), Some(Slot::Lease(record)) if wanted(record)) {
                 any |= self.reclaim(at)?;
             }
         }

@@ -4,7 +4,7 @@ use super::Force;
 use super::leases::Attempt;
 use super::locked::{Locked, settle_command};
 use super::machine::Machine;
-use super::record::{FREE, Slot, Stage, Takes};
+use super::record::{Slot, Stage, Takes};
 use super::refusal;
 use super::transition::{Decision, Event, Standing, decide};
 use super::witness::{Probe, Witness};
@@ -89,7 +89,7 @@ impl<M: Machine> Locked<'_, M> {
         match self.table.slots.get(at).copied() {
             Some(slot @ Slot::Damaged { .. }) => {
                 let damaged = self.store.damaged_lease(at, &slot);
-                self.table.write(at, &FREE)?;
+                self.table.free(at)?;
                 Ok(damaged)
             }
             Some(Slot::Free | Slot::Lease(_) | Slot::Pick { .. }) | None => {

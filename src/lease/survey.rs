@@ -178,6 +178,13 @@ impl<M: Machine> Leases<M> {
         }))
     }
 
+    pub(super) fn glance(&self) -> Result<Occupancy> {
+        let Read::Usable(_, slots) = table::read(&self.machine)? else {
+            return Ok(Occupancy::default());
+        };
+        Ok(occupancy(&slots, &Damage::default(), |_| true))
+    }
+
     pub(super) fn look_up(&self, task: TaskKey) -> Result<Option<Grant>> {
         let slots = self.slots()?;
         Ok(slots.into_iter().find_map(|slot| match slot {

@@ -127,6 +127,29 @@ impl<'a, M: Machine> Table<'a, M> {
         Ok(())
     }
 
+    /// Makes a record free.
+    pub(super) fn free(&mut self, at: usize) -> Result<()> {
+        self.write(at, &FREE)?;
+        // A long table costs every call a little more, and that is all.
+        drop(self.shorten());
+        Ok(())
+    }
+
+    /// Cuts a long free end off: a burst of leases must not slow down every call until the next boot.
+    fn shorten(&mut self) -> Result<()> {
+        let is_used = |slot: &Slot| !matches!(slot, Slot::Free);
+        let used = self.slots.iter().rposition(is_used).map_or(0, |at| at + 1);
+        if self.slots.len() - used < M::SPARE {
+            return Ok(());
+        }
+        // The header first: a table with fewer records than it counts is taken for one that was harmed.
+        self.header.records = count(&self.slots[..used]);
+        self.save_header()?;
+        self.machine.cut_table(&self.file, used + 1)?;
+        self.slots.truncate(used);
+        Ok(())
+    }
+
     /// The place for a new record.
     pub(super) fn free_place(&self) -> usize {
         self.slots

@@ -26,7 +26,7 @@ impl TableStore {
             directory: context.roots.state.join("leases"),
             clock: context.clock,
             here: Here::look()?,
-            locks: Locks::new(&context.roots.state, context.clock),
+            locks: Locks::of(context),
             faults: context.faults,
             deadline,
         };
@@ -90,6 +90,10 @@ impl LeaseStore for TableStore {
 
     fn occupancy(&self) -> Result<Occupancy> {
         self.leases.verified_occupancy()
+    }
+
+    fn glance(&self) -> Result<Occupancy> {
+        self.leases.glance()
     }
 
     fn lookup(&self, task: TaskKey) -> Result<Option<Grant>> {

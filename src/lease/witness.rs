@@ -17,6 +17,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use crate::error::{Error, Result};
 use crate::id::TaskKey;
 use crate::store::lock::{self, Mode};
+use crate::store::read;
 use crate::sys::descriptor;
 
 /// Extension of witness files.
@@ -94,7 +95,7 @@ impl Witness {
 
 /// Whether a task's witness is held. Only under the `leases` lock.
 pub(super) fn probe(directory: &Utf8Path, task: TaskKey) -> Probe {
-    let file = match File::open(path(directory, task)) {
+    let file = match read::open(path(directory, task)) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Probe::Free,
         Err(_) => return Probe::Unreadable,

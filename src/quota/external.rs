@@ -214,11 +214,14 @@ fn spend(used: &Value, limit: &Value, balance: &Value) -> Option<Spend> {
 /// One window; as an error when its numbers make no sense, so that nothing is left of it.
 fn window(window: &Value) -> Result<Result<Window, Window>, FetchError> {
     let id = text(&window["id"]).ok_or(FetchError::Shape)?;
-    let told = &window["percentRemaining"];
-    let remaining = if told.is_null() {
-        remaining_of_used(&window["percentUsed"])
-    } else {
-        number(told).filter(|left| (0.0..=100.0).contains(left))
+    // Two that contradict each other: the one that leaves less is believed, and one that makes no sense leaves nothing.
+    let left = &window["percentRemaining"];
+    let left = (!left.is_null()).then(|| number(left).filter(|left| (0.0..=100.0).contains(left)));
+    let used = &window["percentUsed"];
+    let used = (!used.is_null()).then(|| remaining_of_used(used));
+    let remaining = match (left, used) {
+        (Some(left), Some(used)) => left.zip(used).map(|(left, used)| left.min(used)),
+        (left, used) => left.or(used).flatten(),
     };
     let of_a_model = id.strip_prefix("model:");
     let scope = match of_a_model {
@@ -320,6 +323,31 @@ mod tests {
         let entry = answer()["providers"][0].clone();
         let twice = json!({"providers": [entry.clone(), entry]});
         assert!(read_back(&twice).is_err(), "two answers for one provider");
+    }
+
+    #[test]
+    fn of_two_numbers_the_one_that_leaves_less_is_believed() {
+        for (left, used, wanted) in [
+            (json!(80), json!(null), Some(80.0)),
+            (json!(null), json!(60), Some(40.0)),
+            (json!(80), json!(20), Some(80.0)),
+            (json!(80), json!(60), Some(40.0)),
+            (json!(10), json!(60), Some(10.0)),
+            (json!(80), json!("60"), None),
+            (json!("80"), json!(60), None),
+            (json!(105), json!(60), None),
+            (json!(null), json!(null), None),
+        ] {
+            let mut changed = answer();
+            changed["providers"][0]["windows"] = json!([
+                {"id": "five_hour", "kind": "session", "percentRemaining": left, "percentUsed": used},
+                {"id": "seven_day", "kind": "weekly", "percentRemaining": 100},
+            ]);
+            let read = read_back(&changed).unwrap();
+            let got = (read.usage.windows[0].remaining_percent, read.usage.misread);
+            let wanted = (wanted.unwrap_or(0.0), wanted.is_none());
+            assert_eq!(got, wanted, "{left} left, {used} used");
+        }
     }
 
     #[test]

@@ -175,7 +175,7 @@ impl<'a> Fetch<'a> {
                 return self.nothing(look.as_deref(), outcome);
             }
         }
-        let locks = Locks::new(&self.context.roots.state, self.context.clock);
+        let locks = Locks::of(self.context);
         let _fetching = locks.take(
             &Name::Fetch(self.lock.clone()),
             Mode::Exclusive,

@@ -53,7 +53,7 @@ fn state(context: &Context, pending: &Pending) -> TransactionState {
         (Err(Damage::Newer), _) => TransactionState::Newer,
         (Err(Damage::Broken | Damage::Unreadable(_)), _) => TransactionState::Damaged,
         (Ok(_), Some(kind)) => {
-            let locks = Locks::new(&context.roots.state, context.clock);
+            let locks = Locks::of(context);
             match locks.holder(&Name::Provider(kind)) {
                 Some(_) => TransactionState::UnderWay,
                 None => TransactionState::Pending,
@@ -192,7 +192,7 @@ pub fn recover(context: &Context, pending: &Pending, aside: Aside) -> Result<Tra
         );
         return Err(Error::new(code::NEWER_FORMAT, message).hint("agent-fleet version"));
     };
-    let locks = Locks::new(&context.roots.state, context.clock);
+    let locks = Locks::of(context);
     let (_turnstile, guard) = locks.maintenance(kind, "transaction recover")?;
     let registry = crate::snapshot::registry::load(context).ok();
     let beside = || beside(context, registry.as_ref(), pending);

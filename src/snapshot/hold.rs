@@ -1,4 +1,9 @@
 //! What a person says that keeps a profile from new work: drains and rests, and their end.
+//!
+//! # Guarantees
+//! - Once a drain or a rest has been answered, nobody is given new work on the profile: a selection that looked
+//!   before it was written down is waited for.
+//! - It is in force as soon as it is written down, also when that wait is cut short.
 
 use jiff::Timestamp;
 
@@ -10,6 +15,24 @@ use crate::env::Context;
 use crate::error::Result;
 use crate::id::{ProfileId, ProviderKind};
 use crate::quota::window::Cooldown;
+use crate::store::lock::Locks;
+
+/// Waits for the selections that may have looked before what keeps the profile from new work was written down.
+fn settle(
+    context: &Context,
+    provider: ProviderKind,
+    profile: &ProfileId,
+    deadline: &Deadline,
+) -> Result<()> {
+    let waited = Locks::of(context).await_selections(provider, deadline);
+    waited.map_err(|mut error| {
+        error.message = format!(
+            "profile `{profile}` takes no new work from now on, but a choice that began before has not ended: {}",
+            error.message
+        );
+        error
+    })
+}
 
 /// Takes a profile out of routing for new work until [`undrain`]; a second drain replaces the reason.
 pub fn drain(
@@ -26,7 +49,8 @@ pub fn drain(
     update(context, provider, profile, deadline, |durable| {
         durable.drain = Some(note);
         Ok(())
-    })
+    })?;
+    settle(context, provider, profile, deadline)
 }
 
 /// Ends a drain; false when there was none.
@@ -53,7 +77,7 @@ pub fn rest(
     deadline: &Deadline,
 ) -> Result<bool> {
     let now = context.clock.now();
-    update(context, provider, profile, deadline, |durable| {
+    let changed = update(context, provider, profile, deadline, |durable| {
         let known = durable.cooldown.as_ref();
         if known.is_some_and(|known| known.holds(now) && known.until >= until) {
             return Ok(false);
@@ -65,7 +89,9 @@ pub fn rest(
             guessed: false,
         });
         Ok(true)
-    })
+    })?;
+    settle(context, provider, profile, deadline)?;
+    Ok(changed)
 }
 
 /// Ends cooldowns and a billing block, for a person who knows better; false when there were none. What they

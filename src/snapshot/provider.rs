@@ -205,7 +205,7 @@ pub fn update<T>(
     deadline: &Deadline,
     change: impl FnOnce(&mut Snapshot) -> Result<T>,
 ) -> Result<T> {
-    let locks = Locks::new(&context.roots.state, context.clock);
+    let locks = Locks::of(context);
     let _guard = locks.take(&Name::Snapshot(provider), Mode::Exclusive, deadline)?;
     let path = path(context, provider);
     let bytes = read::optional(&path)?;

@@ -5,6 +5,7 @@ use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
+use super::owner;
 use crate::crash_point;
 use crate::error::{Error, Result};
 
@@ -15,19 +16,16 @@ pub const LINE_LIMIT: usize = 2048;
 /// was killed cannot swallow this one. Not synced: the line may be lost in a power cut.
 pub fn line(path: impl AsRef<Path>, text: &str) -> Result<()> {
     let path = path.as_ref();
-    let failed = |error: std::io::Error| Error::io("append to", path, &error);
+    let failed = |error: std::io::Error| owner::refused("append to", path, &error);
     if text.len() + 2 > LINE_LIMIT || text.contains('\n') {
         return Err(Error::internal(format!(
             "a line of {} bytes does not fit one append",
             text.len()
         )));
     }
-    let mut file = OpenOptions::new()
-        .append(true)
-        .create(true)
-        .mode(0o600)
-        .open(path)
-        .map_err(failed)?;
+    let mut options = OpenOptions::new();
+    options.append(true).create(true).mode(0o600);
+    let mut file = owner::open(&mut options, path).map_err(failed)?;
     file.write_all(format!("\n{text}\n").as_bytes())
         .map_err(failed)
 }
@@ -36,19 +34,15 @@ pub fn line(path: impl AsRef<Path>, text: &str) -> Result<()> {
 /// killed writer tore is ended first. Once this returns, the line is there for good.
 pub fn synced(path: impl AsRef<Path>, text: &str) -> Result<()> {
     let path = path.as_ref();
-    let failed = |error: std::io::Error| Error::io("append to", path, &error);
+    let failed = |error: std::io::Error| owner::refused("append to", path, &error);
     let known = path.exists();
     let parent = path.parent().filter(|_| !known);
     if let Some(parent) = parent {
         super::directory::establish(parent)?;
     }
-    let mut file = OpenOptions::new()
-        .read(true)
-        .append(true)
-        .create(true)
-        .mode(0o600)
-        .open(path)
-        .map_err(failed)?;
+    let mut options = OpenOptions::new();
+    options.read(true).append(true).create(true).mode(0o600);
+    let mut file = owner::open(&mut options, path).map_err(failed)?;
     let mut last = [b'\n'];
     if file.metadata().map_err(failed)?.len() > 0 {
         file.seek(SeekFrom::End(-1)).map_err(failed)?;
@@ -69,10 +63,7 @@ pub fn synced(path: impl AsRef<Path>, text: &str) -> Result<()> {
 /// Opens a file that a program's output goes to, 0600; what is there stays.
 pub fn stream(path: impl AsRef<Path>) -> Result<File> {
     let path = path.as_ref();
-    OpenOptions::new()
-        .append(true)
-        .create(true)
-        .mode(0o600)
-        .open(path)
-        .map_err(|error| Error::io("write", path, &error))
+    let mut options = OpenOptions::new();
+    options.append(true).create(true).mode(0o600);
+    owner::open(&mut options, path).map_err(|error| owner::refused("write", path, &error))
 }

@@ -4,7 +4,7 @@
 //! so each operation says what a power cut may undo.
 
 use std::fmt::Debug;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 
@@ -71,11 +71,11 @@ impl Files for Disk {
     }
 
     fn sync(&self, path: &Utf8Path) -> io::Result<()> {
-        File::open(path)?.sync_all()
+        read::open(path)?.sync_all()
     }
 
     fn sync_directory(&self, path: &Utf8Path) -> io::Result<()> {
-        File::open(path)?.sync_all()
+        read::open(path)?.sync_all()
     }
 
     fn rename(&self, from: &Utf8Path, to: &Utf8Path) -> io::Result<()> {

@@ -8,6 +8,7 @@ use std::io;
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
+use super::owner;
 use super::read::LIMIT;
 
 /// An open file of blocks.
@@ -19,7 +20,7 @@ pub struct Blocks<const SIZE: usize> {
 impl<const SIZE: usize> Blocks<SIZE> {
     /// Opens an existing file to read and write it.
     pub fn open(path: impl AsRef<Path>) -> io::Result<Self> {
-        let file = OpenOptions::new().read(true).write(true).open(path)?;
+        let file = owner::open(OpenOptions::new().read(true).write(true), path)?;
         Ok(Self { file })
     }
 
@@ -29,7 +30,7 @@ impl<const SIZE: usize> Blocks<SIZE> {
         Ok(Self { file })
     }
 
-    /// All whole blocks. A file above [`LIMIT`] is not read.
+    /// All whole blocks; fewer when the file is cut meanwhile. A file above [`LIMIT`] is not read.
     pub fn read(&self) -> io::Result<Vec<[u8; SIZE]>> {
         let length = self.file.metadata()?.len();
         if length > LIMIT {
@@ -37,13 +38,28 @@ impl<const SIZE: usize> Blocks<SIZE> {
         }
         let count = usize::try_from(length).unwrap_or(0) / SIZE;
         let mut blocks = vec![[0; SIZE]; count];
-        self.file.read_exact_at(blocks.as_flattened_mut(), 0)?;
+        let bytes = blocks.as_flattened_mut();
+        let mut filled = 0;
+        while filled < bytes.len() {
+            match self.file.read_at(&mut bytes[filled..], filled as u64) {
+                Ok(0) => break,
+                Ok(more) => filled += more,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        blocks.truncate(filled / SIZE);
         Ok(blocks)
     }
 
     /// Writes one block with one call.
     pub fn write(&self, at: usize, block: &[u8; SIZE]) -> io::Result<()> {
         self.file.write_all_at(block, (at * SIZE) as u64)
+    }
+
+    /// Cuts the file so that this many blocks are left.
+    pub fn cut(&self, count: usize) -> io::Result<()> {
+        self.file.set_len((count * SIZE) as u64)
     }
 }
 
@@ -61,5 +77,7 @@ mod tests {
         assert_eq!(blocks.read().unwrap(), [*b"aa", *b"xx"]);
         blocks.write(2, b"yy").unwrap();
         assert_eq!(blocks.read().unwrap(), [*b"aa", *b"xx", *b"yy"]);
+        blocks.cut(1).unwrap();
+        assert_eq!(blocks.read().unwrap(), [*b"aa"]);
     }
 }

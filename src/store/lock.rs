@@ -18,7 +18,9 @@ use camino::{Utf8Path, Utf8PathBuf};
 use fs4::{FileExt, TryLockError};
 use rustix::io::Errno;
 
+use super::{owner, read};
 use crate::clock::{Clock, Deadline};
+use crate::env::{Context, Faults};
 use crate::error::{Code, Error, Refusal, Result, code};
 use crate::id::fleet::{RepositoryKey, RunId};
 use crate::id::{ProfileId, ProviderKind};
@@ -142,6 +144,7 @@ thread_local! {
 pub struct Locks {
     directory: Utf8PathBuf,
     clock: Clock,
+    faults: Faults,
 }
 
 /// A held lock; released, explicitly, when dropped.
@@ -155,21 +158,37 @@ pub struct Guard {
 }
 
 impl Locks {
+    /// The locks of the context's state root.
+    pub fn of(context: &Context) -> Self {
+        Self {
+            faults: context.faults,
+            ..Self::new(&context.roots.state, context.clock)
+        }
+    }
+
     /// The locks below `state`.
     pub fn new(state: &Utf8Path, clock: Clock) -> Self {
         Self {
             directory: state.join("locks"),
             clock,
+            faults: Faults::default(),
         }
     }
 
-    /// A guard that holds nothing, for tests that show what a lock is for.
-    pub fn pretend(&self, name: Name) -> Guard {
-        Guard {
-            path: self.directory.join(name.file()),
-            name,
-            mode: Mode::Shared,
-            file: None,
+    /// Whether a test switched this lock off, to show what it is for.
+    fn is_off(&self, name: &Name) -> bool {
+        match name {
+            Name::Leases => self.faults.no_leases_lock,
+            Name::Snapshot(_) => self.faults.no_snapshot_lock,
+            Name::Turnstile(_) => self.faults.no_turnstile,
+            Name::Repository(_)
+            | Name::Run(..)
+            | Name::Holds
+            | Name::Provider(_)
+            | Name::Registry
+            | Name::Audit
+            | Name::Fetch(_)
+            | Name::Start(_) => false,
         }
     }
 
@@ -204,6 +223,14 @@ impl Locks {
             );
         });
         let path = self.directory.join(name.file());
+        if self.is_off(&name) {
+            return Ok(Some(Guard {
+                name,
+                path,
+                mode: Mode::Shared,
+                file: None,
+            }));
+        }
         let file = self.open(&path)?;
         let outcome = match mode {
             Mode::Shared => FileExt::try_lock_shared(&file),
@@ -237,13 +264,9 @@ impl Locks {
 
     fn open(&self, path: &Utf8Path) -> Result<File> {
         let open = || {
-            OpenOptions::new()
-                .read(true)
-                .write(true)
-                .create(true)
-                .truncate(false)
-                .mode(0o600)
-                .open(path)
+            let mut options = OpenOptions::new();
+            options.read(true).write(true).create(true).truncate(false);
+            owner::open(options.mode(0o600), path)
         };
         let file = match open() {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -257,11 +280,11 @@ impl Locks {
                     io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::PermissionDenied
                 ) =>
             {
-                File::open(path).map_err(|_| error)
+                read::open(path).map_err(|_| error)
             }
             other => other,
         };
-        let file = file.map_err(|error| Error::io("open the lock", path, &error))?;
+        let file = file.map_err(|error| owner::refused("open the lock", path, &error))?;
         match filesystem::untrusted_kind(&file) {
             Some(kind) => Err(LockError::Filesystem {
                 path: path.to_owned(),
@@ -275,7 +298,7 @@ impl Locks {
     /// Whom the body of a lock names, if that process still lives.
     pub fn holder(&self, name: &Name) -> Option<String> {
         let mut text = String::new();
-        let file = File::open(self.directory.join(name.file())).ok()?;
+        let file = read::open(self.directory.join(name.file())).ok()?;
         file.take(256).read_to_string(&mut text).ok()?;
         let mut words = text.split_whitespace();
         let (pid, start): (u32, u64) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
@@ -284,6 +307,14 @@ impl Locks {
             .is_some_and(|status| status.start == start);
         let purpose: Vec<&str> = words.collect();
         alive.then(|| format!("process {pid} ({})", purpose.join(" ")))
+    }
+
+    /// Returns once every selection of the provider that runs now has ended, so that whatever it looked at
+    /// before is of no more consequence. The turnstile keeps new ones out meanwhile.
+    pub fn await_selections(&self, provider: ProviderKind, deadline: &Deadline) -> Result<()> {
+        let _turnstile = self.take(&Name::Turnstile(provider), Mode::Exclusive, deadline)?;
+        let _provider = self.take(&Name::Provider(provider), Mode::Exclusive, deadline)?;
+        Ok(())
     }
 
     /// Takes turnstile and provider lock for maintenance of one provider.
@@ -415,92 +446,5 @@ impl Drop for Guard {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::{Locks, Mode, Name};
-    use crate::clock::Clock;
-    use crate::error::code;
-    use crate::id::ProviderKind;
-    use camino::Utf8Path;
-    use std::time::Duration;
-
-    fn locks(directory: &tempfile::TempDir) -> Locks {
-        Locks::new(
-            Utf8Path::from_path(directory.path()).unwrap(),
-            Clock::real(),
-        )
-    }
-
-    #[test]
-    fn shared_holders_share_and_an_exclusive_one_waits() {
-        let directory = tempfile::tempdir().unwrap();
-        let locks = locks(&directory);
-        let shared = locks
-            .try_take(Name::Provider(ProviderKind::Codex), Mode::Shared)
-            .unwrap()
-            .unwrap();
-        let error = std::thread::scope(|scope| {
-            let other = scope.spawn(|| {
-                assert!(
-                    locks
-                        .try_take(Name::Provider(ProviderKind::Codex), Mode::Shared)
-                        .unwrap()
-                        .is_some()
-                );
-                let deadline = Clock::real().deadline(Duration::from_millis(20));
-                locks
-                    .take(
-                        &Name::Provider(ProviderKind::Codex),
-                        Mode::Exclusive,
-                        &deadline,
-                    )
-                    .unwrap_err()
-            });
-            other.join().unwrap()
-        });
-        assert_eq!(error.code, code::LOCK_TIMEOUT);
-        drop(shared);
-        assert!(
-            locks
-                .try_take(Name::Provider(ProviderKind::Codex), Mode::Exclusive)
-                .unwrap()
-                .is_some()
-        );
-    }
-
-    #[test]
-    fn a_second_maintenance_is_refused_at_once_and_names_the_first() {
-        let directory = tempfile::tempdir().unwrap();
-        let locks = locks(&directory);
-        let held = locks
-            .maintenance(ProviderKind::Claude, "profile add")
-            .unwrap();
-        let error = locks
-            .maintenance(ProviderKind::Claude, "profile add")
-            .unwrap_err();
-        assert_eq!(
-            error.message,
-            "provider maintenance is already in progress for claude"
-        );
-        assert!(
-            error.details["holder"]
-                .as_str()
-                .unwrap()
-                .contains("profile add")
-        );
-        drop(held);
-        assert!(
-            locks
-                .maintenance(ProviderKind::Claude, "profile add")
-                .is_ok()
-        );
-    }
-
-    #[test]
-    #[should_panic(expected = "taken while holding")]
-    fn taking_locks_out_of_order_is_a_bug() {
-        let directory = tempfile::tempdir().unwrap();
-        let locks = locks(&directory);
-        let _leases = locks.try_take(Name::Leases, Mode::Exclusive).unwrap();
-        drop(locks.try_take(Name::Provider(ProviderKind::Claude), Mode::Shared));
-    }
-}
+#[path = "lock_tests.rs"]
+mod tests;

@@ -10,6 +10,7 @@ pub mod files;
 pub mod inplace;
 pub mod lock;
 pub mod maildir;
+pub mod owner;
 pub mod presence;
 pub mod read;
 pub mod replace;

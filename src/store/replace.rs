@@ -1,12 +1,14 @@
 //! Whole-file replacement: a reader sees the old bytes or the new ones, never a mixture.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 
+use super::lock::{self, Mode};
+use super::read;
 use crate::crash_point;
 use crate::error::{Error, Result};
 
@@ -19,7 +21,7 @@ pub enum Durability {
     Volatile,
 }
 
-/// Prefix of temporary files; what a killed writer leaves is swept by prefix and age.
+/// Prefix of temporary files; what a killed writer leaves is swept by prefix and age, once its lock is free.
 pub const TEMPORARY_PREFIX: &str = ".tmp-";
 
 /// Replaces `path` with `bytes`, 0600, through a temporary file in the same directory.
@@ -73,6 +75,8 @@ fn temporary<'a>(
         .prefix(&prefix_of(path))
         .tempfile_in(directory)
         .map_err(failed)?;
+    // By this a sweeper sees that its writer lives, whatever the clock says. Where there are no locks it goes by age alone.
+    drop(lock::try_flock(file.as_file(), Mode::Exclusive));
     file.write_all(bytes).map_err(failed)?;
     crash_point!("replace.written");
     if durability == Durability::Durable {
@@ -115,7 +119,7 @@ pub fn rename_new(from: impl AsRef<Path>, to: impl AsRef<Path>) -> io::Result<()
 
 /// Makes renames and removals in a directory survive a power cut.
 pub fn sync_directory(path: &Path) -> Result<()> {
-    File::open(path)
+    read::open(path)
         .and_then(|file| file.sync_all())
         .map_err(|error| Error::io("sync the directory", path, &error))
 }
@@ -154,8 +158,8 @@ pub fn sweep(directory: &Path, clock: &crate::clock::Clock) {
     }
 }
 
-/// Temporary files in `directory` that are older than an hour, so that their writers are gone, each with its
-/// age in seconds; sorted.
+/// Temporary files in `directory` that are older than an hour and that no living writer holds, each with its age in
+/// seconds; sorted. The age alone proves nothing: a clock that was set, or a machine that slept, makes it.
 pub fn litter(directory: &Path, clock: &crate::clock::Clock) -> Vec<(std::path::PathBuf, u64)> {
     use std::os::unix::fs::MetadataExt as _;
     const HOUR: u64 = 3600;
@@ -173,16 +177,29 @@ pub fn litter(directory: &Path, clock: &crate::clock::Clock) -> Vec<(std::path::
         .filter_map(|entry| {
             let metadata = entry.metadata().ok().filter(fs::Metadata::is_file)?;
             let age = u64::try_from(now.saturating_sub(metadata.mtime())).unwrap_or(0);
-            (age > HOUR).then(|| (entry.path(), age))
+            (age > HOUR && is_free(&entry.path())).then(|| (entry.path(), age))
         })
         .collect();
     found.sort_unstable();
     found
 }
 
+/// Whether nobody has a file locked.
+fn is_free(path: &Path) -> bool {
+    let Ok(file) = read::open(path) else {
+        // Nobody can be told from here, as before there were locks.
+        return true;
+    };
+    let free = lock::try_flock(&file, Mode::Shared);
+    let held = matches!(free, Ok(false));
+    drop(lock::unlock(&file));
+    !held
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{Durability, create, establish, replace, sweep_of};
+    use super::{Durability, create, establish, litter, replace, sweep_of, temporary};
+    use crate::clock::Clock;
     use std::os::unix::fs::PermissionsExt as _;
 
     #[test]
@@ -201,6 +218,18 @@ mod tests {
             1,
             "a temporary file stayed"
         );
+    }
+
+    #[test]
+    fn a_temporary_file_whose_writer_lives_is_no_litter_however_old_the_clock_makes_it() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("a");
+        let (file, _) = temporary(&path, b"x", Durability::Volatile).unwrap();
+        let ahead = Clock::moved("+86400");
+        assert_eq!(litter(directory.path(), &ahead), []);
+        drop(file.keep().unwrap());
+        assert_eq!(litter(directory.path(), &ahead).len(), 1);
+        assert_eq!(litter(directory.path(), &Clock::real()), []);
     }
 
     #[test]

@@ -151,7 +151,7 @@ pub fn fence(context: &Context, kind: ProviderKind) -> Result<Vec<Recovered>> {
     let Some(first) = of(context, kind)?.into_iter().next() else {
         return Ok(Vec::new());
     };
-    let locks = Locks::new(&context.roots.state, context.clock);
+    let locks = Locks::of(context);
     let (_turnstile, guard) = locks
         .maintenance(kind, "transaction recover")
         .map_err(|error| match error.code {

@@ -53,7 +53,7 @@ impl Ground {
     }
 
     pub(crate) fn locks(&self) -> Locks {
-        Locks::new(&self.context.roots.state, self.context.clock)
+        Locks::of(&self.context)
     }
 
     pub(crate) fn guard(&self, kind: ProviderKind) -> Guard {
@@ -245,9 +245,10 @@ fn a_home_that_is_not_there_keeps_its_entry() {
 fn nothing_is_touched_without_its_lock() {
     let ground = Ground::new();
     ground.cut();
+    let lock = |name, mode| ground.locks().try_take(name, mode).unwrap().unwrap();
     for guard in [
-        ground.locks().pretend(Name::Provider(Codex)),
-        ground.locks().pretend(Name::Leases),
+        lock(Name::Provider(Codex), Mode::Shared),
+        lock(Name::Leases, Mode::Exclusive),
     ] {
         let refused = settle(&ground.context, Codex, &guard).unwrap_err();
         assert_eq!(refused.code, code::INTERNAL);

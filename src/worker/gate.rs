@@ -125,7 +125,7 @@ fn attempt(context: &Context, profile: &ProfileId, seen: &Seen) -> Result<Decisi
     if decide(seen, None, false, wall, context.clock.boot()) == Decision::Open {
         return Ok(Decision::Open);
     }
-    let locks = Locks::new(&context.roots.state, context.clock);
+    let locks = Locks::of(context);
     let deadline = context.clock.deadline(PATIENCE);
     let guard = locks.take(&Name::Start(profile.clone()), Mode::Exclusive, &deadline)?;
     let path = record_path(context, profile);

@@ -76,7 +76,7 @@ fn probe(
     patience: Duration,
     note: &dyn Fn(&str),
 ) -> Result<()> {
-    let locks = Locks::new(&context.roots.state, context.clock);
+    let locks = Locks::of(context);
     let routine = context.clock.deadline(ROUTINE);
     let registry = snapshot::registry::load(context)?;
     let kind = registry.profile(id)?.provider;

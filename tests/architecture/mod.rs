@@ -152,6 +152,11 @@ const ONLY: &[(&str, &[&str], &str)] = &[
         "locks are taken through the typed guards of store::lock",
     ),
     (
+        "std::fs::File::open",
+        &["store::read"],
+        "a pipe under one of our names would be waited for: open files with store::read",
+    ),
+    (
         "anstream::stdout",
         &["cli::output"],
         "answers reach stdout through cli::output",

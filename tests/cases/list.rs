@@ -5,7 +5,14 @@ use std::path::Path;
 use serde::Deserialize;
 
 /// The files, in the order of the page.
-pub(crate) const FILES: [&str; 4] = ["credentials", "isolation", "leases", "quota"];
+pub(crate) const FILES: [&str; 6] = [
+    "credentials",
+    "isolation",
+    "leases",
+    "quota",
+    "launches",
+    "files",
+];
 
 /// A part of the page.
 #[derive(Debug, Deserialize)]

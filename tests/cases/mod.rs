@@ -53,7 +53,9 @@ fn assert_none(findings: &[String], what_to_do: &str) {
 fn every_case_has_its_tests_or_says_why_not() {
     let sections = sections(&root());
     let ids: Vec<&str> = cases(&sections).map(|case| case.id.as_str()).collect();
-    assert!(ids.is_sorted_by(|one, next| one < next), "{ids:?}");
+    assert!(ids.is_sorted_by_key(|id| (id.len(), *id)), "{ids:?}");
+    let unique: BTreeSet<&str> = ids.iter().copied().collect();
+    assert_eq!(unique.len(), ids.len(), "{ids:?}");
     let mut findings = Vec::new();
     for case in cases(&sections) {
         let (proved, guarded) = (!case.tests.is_empty(), !case.guards.is_empty());

@@ -2,9 +2,8 @@
 //!
 //! `login` and `auth login` write the credential that `FAKE_LOGIN` holds, or are denied without one.
 //! `record-session` fires the home's own `SessionStart` hook; `hold-worker FILE` stays until FILE exists;
-//! `truth DIRECTORY CAP MICROSECONDS` holds kernel locks of its own for its task and a slot of its profile, and
-//! notes in DIRECTORY where another worker has them; `launch STARTED END` starts a child that inherits every
-//! descriptor, writes STARTED, and stays like its child until END exists; anything else only prints argv, working directory and the variables that decide identity.
+//! `launch STARTED END` starts a child that inherits every descriptor, writes STARTED, and stays like its child until
+//! END exists; anything else only prints argv, working directory and the variables that decide identity.
 
 #![expect(
     clippy::print_stdout,
@@ -12,13 +11,12 @@
     reason = "a test program outside the house"
 )]
 
-use std::fs::{File, OpenOptions};
+use std::fs::OpenOptions;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
-use agent_fleet::store::lock::Mode;
 use serde_json::{Value, json};
 
 const SESSION: &str = "0190aaaa-bbbb-7ccc-8ddd-eeeeffff0001";
@@ -67,8 +65,6 @@ fn main() -> ExitCode {
         fire_session_start(&arguments, &directory);
     } else if let Some(file) = prompt.strip_prefix("hold-worker ") {
         stay_until(Path::new(file));
-    } else if let Some(words) = prompt.strip_prefix("truth ") {
-        return truth(words);
     } else if let Some((started, end)) = prompt
         .strip_prefix("launch ")
         .and_then(|words| words.split_once(' '))
@@ -129,46 +125,6 @@ fn launch(started: &Path, end: &str) -> ExitCode {
         return ExitCode::FAILURE;
     }
     drop(child.wait());
-    ExitCode::SUCCESS
-}
-
-/// Takes the locks that one worker alone may have, and notes each that another one has.
-fn truth(words: &str) -> ExitCode {
-    let words: Vec<&str> = words.split(' ').collect();
-    let [directory, cap, microseconds] = words[..] else {
-        return ExitCode::FAILURE;
-    };
-    let directory = Path::new(directory);
-    let name = |name| std::env::var(name).unwrap_or_default();
-    let (task, profile) = (name("AGENT_FLEET_TASK_ID"), name("AGENT_FLEET_PROFILE"));
-    let note = |kind: &str, what: &str| {
-        let file = OpenOptions::new()
-            .create(true)
-            .append(true)
-            .open(directory.join(kind));
-        drop(file.and_then(|mut file| writeln!(file, "{what}")));
-    };
-    let lock = |name: String| -> Option<File> {
-        let file = OpenOptions::new()
-            .create(true)
-            .append(true)
-            .open(directory.join(name))
-            .ok()?;
-        let taken = agent_fleet::store::lock::try_flock(&file, Mode::Exclusive).ok()?;
-        taken.then_some(file)
-    };
-    let owned = lock(task.clone());
-    let cap: u32 = cap.parse().unwrap_or_default();
-    let slot = (0..cap).find_map(|slot| lock(format!("{profile}.{slot}")));
-    if owned.is_none() {
-        note("violations", &format!("two owners of {task}"));
-    }
-    if slot.is_none() {
-        note("violations", &format!("{profile} is over its cap"));
-    }
-    note("grants", &task);
-    let span = microseconds.parse().unwrap_or_default();
-    std::thread::sleep(Duration::from_micros(span));
     ExitCode::SUCCESS
 }
 

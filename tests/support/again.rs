@@ -122,7 +122,6 @@ fn entry() {
         "hold" => crate::lease_process::hold(&variables),
         "launch" => crate::lease_process::launch(&variables),
         "ask" => crate::lease_process::ask(&variables),
-        "storm" => crate::lease_storm::worker(&variables),
         other => panic!("unknown role {other}"),
     }
 }

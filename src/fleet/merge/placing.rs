@@ -15,7 +15,7 @@ use crate::crash_point;
 use crate::error::{Error, Result, code};
 use crate::fleet::git::shown;
 use crate::fleet::scope::place::{State, look};
-use crate::store::replace;
+use crate::store::{read, replace};
 
 /// One path that changes.
 #[derive(Clone, Debug)]
@@ -77,7 +77,7 @@ fn sync(staging: &Utf8Path, moves: &[Move]) -> Result<()> {
         let failed = |error: &io::Error| Error::io("sync", &path, error);
         let found = path.symlink_metadata().map_err(|error| failed(&error))?;
         if found.is_file() {
-            fs::File::open(&path)
+            read::open(&path)
                 .and_then(|file| file.sync_all())
                 .map_err(|error| failed(&error))?;
         }

@@ -163,6 +163,7 @@ impl Processes for Seen<'_> {
 impl Machine for Model {
     type Table = ();
     type Guard = ();
+    const SPARE: usize = 1;
 
     fn lock(&self, _: Mode) -> Result<()> {
         Ok(())
@@ -276,6 +277,15 @@ impl Machine for Model {
             table.resize(at + 1, [0; 256]);
         }
         table[at] = *bytes;
+        Ok(())
+    }
+
+    fn cut_table(&self, (): &(), blocks: usize) -> Result<()> {
+        self.change()?;
+        let mut state = self.state.borrow_mut();
+        if let Some(table) = &mut state.world.table {
+            table.truncate(blocks);
+        }
         Ok(())
     }
 

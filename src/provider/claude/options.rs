@@ -303,6 +303,10 @@ pub const COMMANDS: &[(&str, &str)] = &[
     ("fast", PAID),
     ("feedback", CLOUD),
     ("fork", JOBS),
+    (
+        "heapdump",
+        "it writes the program's memory, the login in it, into the home directory",
+    ),
     ("ide", BEYOND),
     ("import", ADMIN),
     ("install", ADMIN),

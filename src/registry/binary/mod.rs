@@ -6,7 +6,7 @@
 
 pub mod find;
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, Read as _};
 
 use camino::{Utf8Path, Utf8PathBuf};
@@ -16,6 +16,7 @@ use super::schema::{BinaryPolicy, ProviderSettings};
 use crate::env::Context;
 use crate::error::{Code, Refusal, Result, code};
 use crate::id::ProviderKind;
+use crate::store::read;
 use crate::sys::shell;
 
 /// What a file is to the kernel.
@@ -141,7 +142,7 @@ pub fn check(path: &Utf8Path) -> Result<(), String> {
 /// What a file is, by its first four bytes.
 fn form(path: &Utf8Path) -> io::Result<Form> {
     let mut magic = Vec::new();
-    File::open(path)?.take(4).read_to_end(&mut magic)?;
+    read::open(path)?.take(4).read_to_end(&mut magic)?;
     Ok(match magic.as_slice() {
         [0x7f, b'E', b'L', b'F']
         | [0xfe, 0xed, 0xfa, 0xce | 0xcf]

@@ -39,7 +39,7 @@ pub struct Maintenance {
 
 /// Takes the maintenance locks of some providers. Refuses with `maintenance_busy`.
 pub fn maintain(context: &Context, of: &[ProviderKind], purpose: &str) -> Result<Maintenance> {
-    let locks = Locks::new(&context.roots.state, context.clock);
+    let locks = Locks::of(context);
     Ok(Maintenance {
         _guards: locks.maintenance_of(of, purpose)?,
     })
@@ -88,7 +88,7 @@ fn apply<T>(
     check: Check,
     edit: impl FnOnce(&Registry, &mut Document) -> Result<T>,
 ) -> Result<Changed<T>> {
-    let locks = Locks::new(&context.roots.state, context.clock);
+    let locks = Locks::of(context);
     let deadline = context.clock.deadline(ROUTINE);
     let _lock = locks.take(&Name::Registry, Mode::Exclusive, &deadline)?;
     let source = file::read(context)?;

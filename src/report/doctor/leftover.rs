@@ -37,7 +37,7 @@ pub(super) enum Standing {
 /// The leftovers in the home of a profile. While its provider is under maintenance or a transaction of its is
 /// pending, nothing is left over.
 pub(super) fn find(context: &Context, profile: &Profile) -> Result<Vec<Leftover>> {
-    let locks = Locks::new(&context.roots.state, context.clock);
+    let locks = Locks::of(context);
     if locks.holder(&Name::Provider(profile.provider)).is_some() {
         return Ok(Vec::new());
     }
@@ -46,7 +46,7 @@ pub(super) fn find(context: &Context, profile: &Profile) -> Result<Vec<Leftover>
 
 /// Removes what is proved ours, under the provider's maintenance; returns what was removed.
 pub(super) fn remove(context: &Context, profile: &Profile) -> Result<Vec<Utf8PathBuf>> {
-    let locks = Locks::new(&context.roots.state, context.clock);
+    let locks = Locks::of(context);
     let _maintenance = locks.maintenance(profile.provider, "doctor --fix")?;
     let mut ours = left(context, profile)?;
     ours.retain(|one| one.standing == Standing::Ours);

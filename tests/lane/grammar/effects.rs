@@ -143,7 +143,11 @@ fn commands(watched: &Watched) -> Vec<String> {
 fn no_slash_command_that_is_accepted_does_harm_on_a_screen() {
     let watched = Watched::new();
     let mut prompts = Vec::new();
-    for command in commands(&watched) {
+    // A file in the workspace is what that one is for.
+    for command in commands(&watched)
+        .into_iter()
+        .filter(|command| command != "/export")
+    {
         prompts.extend([command.clone(), format!("{command} x")]);
     }
     prompts.retain(|prompt| parse(Cli::Claude, std::slice::from_ref(prompt), &[]).is_ok());

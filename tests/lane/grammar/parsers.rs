@@ -294,8 +294,10 @@ fn what_passes_and_is_a_line_to_codex_is_one_as_we_make_it() {
         let Some(line) = made(Cli::Codex, invocation, conversation) else {
             continue;
         };
-        // The reverse is no promise: options are taken in places where Codex itself does not, and put right.
-        if taken(&world, words) {
+        // The reverse is no promise: options are taken in places where Codex itself does not, and put right. One
+        // that stands on both sides of `exec` comes twice into our one line, which Codex ends by saying so.
+        let twice = words.first().is_some_and(|first| first.starts_with('-'));
+        if !twice && taken(&world, words) {
             same += 1;
             if !taken(&world, &line) {
                 wrong.push(format!("{words:?} -> {line:?}"));

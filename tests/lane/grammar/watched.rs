@@ -95,7 +95,11 @@ impl Watched {
             accounts: LEASED + 1,
             ..Plan::default()
         };
-        let world = World::new(&plan, &projects);
+        let mut world = World::new(&plan, &projects);
+        // Some commands of a screen open these, and wait for them.
+        for name in ["BROWSER", "EDITOR", "VISUAL"] {
+            world.set(name, "true");
+        }
         for cli in BOTH {
             world.lab.make_home(
                 cli.name(),
@@ -349,9 +353,9 @@ impl Cell<'_> {
         for folder in ["home", "canary", "elsewhere"] {
             // Claude Code's screen writes these whatever its arguments are.
             files(&self.watched.world.lab.path(folder), &mut outside, |path| {
-                !path
-                    .to_string_lossy()
-                    .contains("/home/.cache/claude-cli-nodejs/")
+                let habits = ["/home/.cache/claude-cli-nodejs/", "/home/.npm/_logs/"];
+                let text = path.to_string_lossy();
+                !habits.iter().any(|habit| text.contains(habit))
                     && !path.ends_with("claude-code-url-handler.desktop")
             });
         }
@@ -382,7 +386,10 @@ impl Cell<'_> {
             }
             let name = path.file_stem().unwrap_or_default().to_string_lossy();
             let right = match own {
-                Own::Named(session) => session.as_deref().is_some_and(|id| name.ends_with(id)),
+                // What its own agents say is kept in a folder of its name.
+                Own::Named(session) => session
+                    .as_deref()
+                    .is_some_and(|id| path.to_string_lossy().contains(id)),
                 Own::New => old.is_none(),
             };
             if !right {
