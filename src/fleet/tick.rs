@@ -17,6 +17,7 @@ use super::prompt::{self, Templates};
 use super::reconcile::reconcile;
 use super::review;
 use super::settings::Settings;
+use super::settle;
 use super::start::{self, Order, Ready, Turn};
 use super::verify::{reviewer_of, worker_of};
 use super::{accept, verify};
@@ -183,16 +184,17 @@ fn next_of(
         return Ok(None);
     }
     if !worker.queue.is_empty() && worker.session.is_some() && worker.state == WorkerState::Parked {
-        return Ok(Some((
-            Turn::Next,
-            worker.assignment.clone(),
-            worker.queue.len(),
-        )));
+        let taken = worker.queue.len();
+        return Ok(Some(if waits_long(board, worker, now) {
+            (Turn::New, step.assignment.clone(), taken)
+        } else {
+            (Turn::Next, worker.assignment.clone(), taken)
+        }));
     }
     Ok(match worker.state {
         WorkerState::Limited => Some(going_on(board, step, worker, now)),
         WorkerState::Exited if progress.state == StepState::Ready => {
-            let assignment = if is_waiting(worker, now) {
+            let assignment = if waits_long(board, worker, now) {
                 alternative(step, worker).unwrap_or_else(|| worker.assignment.clone())
             } else {
                 step.assignment.clone()
@@ -210,8 +212,21 @@ fn next_of(
     })
 }
 
-fn is_waiting(worker: &Worker, now: Timestamp) -> bool {
-    worker.held_until.is_some_and(|until| until > now)
+/// Whether a worker waits longer than one that could go on elsewhere should: for a limit, not for a free place.
+fn waits_long(board: &Board, worker: &Worker, now: Timestamp) -> bool {
+    let options = &board.run.options;
+    let most = match options.going {
+        Going::Sticky => {
+            let seconds = i64::try_from(options.sticky_max_seconds).unwrap_or(i64::MAX);
+            SignedDuration::from_secs(seconds)
+        }
+        Going::Fresh => {
+            SignedDuration::try_from(settle::CAPACITY_PAUSE).unwrap_or(SignedDuration::MAX)
+        }
+    };
+    worker
+        .held_until
+        .is_some_and(|until| until.duration_since(now) > most)
 }
 
 /// How work goes on after a limit: the same conversation when its reset is near, else a new one elsewhere.
@@ -221,13 +236,9 @@ fn going_on(
     worker: &Worker,
     now: Timestamp,
 ) -> (Turn, Assignment, usize) {
-    let options = &board.run.options;
-    let most =
-        SignedDuration::from_secs(i64::try_from(options.sticky_max_seconds).unwrap_or(i64::MAX));
-    let near = worker
-        .held_until
-        .is_none_or(|until| until.duration_since(now) <= most);
-    let sticky = options.going == Going::Sticky && near && worker.session.is_some();
+    let sticky = board.run.options.going == Going::Sticky
+        && worker.session.is_some()
+        && !waits_long(board, worker, now);
     if sticky {
         (Turn::Next, worker.assignment.clone(), 0)
     } else {
@@ -264,6 +275,10 @@ fn start_due(
         if let Err(error) = start_step(context, board, settings, templates, step, now, ready) {
             if error.code == code::INTERNAL {
                 return Err(error);
+            }
+            if error.code == code::REVIEW_MISSING {
+                // Nobody of the tier may review it: a person decides.
+                review::block(context, board, step, error.code.name)?;
             }
             if let Some(at) = error.retry_at {
                 ticked.wake = Some(ticked.wake.map_or(at, |wake| wake.min(at)));
@@ -324,16 +339,22 @@ pub fn launch_author(
         .workers
         .get(&name)
         .map_or_else(Vec::new, |worker| worker.queue.clone());
+    let texts: Vec<String> = queue.into_iter().take(taken).collect();
     let text = match (&turn, taken) {
-        (Turn::Next, 0) => "Continue where you were cut short.".to_owned(),
-        (Turn::Next, taken) => {
-            let texts: Vec<String> = queue.into_iter().take(taken).collect();
-            compose::next(context, board, step, &name, &texts)
-        }
-        (Turn::New, _) => match compose::prepared(board, &name)? {
+        (Turn::Next, 0) => compose::CONTINUE.to_owned(),
+        (Turn::Next, _) => compose::next(context, board, step, &name, &texts),
+        (Turn::New, 0) => match compose::prepared(board, &name)? {
             Some(text) if !board.workers.contains_key(&name) => text,
             _ => compose::author(context, board, templates, step)?,
         },
+        (Turn::New, _) => {
+            let first = compose::author(context, board, templates, step)?;
+            let next = compose::next(context, board, step, &name, &texts);
+            format!(
+                "{}\n\n# What is asked of you now\n\n{next}",
+                first.trim_end()
+            )
+        }
     };
     prompt::finished(&text, &board.files.prompt(&name))?;
     let order = Order {
