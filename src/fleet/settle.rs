@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
+use super::launch::Before;
 use super::model::{Role, StepState, Worker, WorkerState};
 use super::report::Status;
 use super::turn::Ended;
@@ -40,6 +41,13 @@ pub enum Happened<'a> {
         ended: &'a Ended,
         /// What its report says of itself.
         status: Option<&'a Status>,
+    },
+    /// A person had taken it over and gave it back.
+    GivenBack {
+        /// Where its step stood before.
+        before: &'a Before,
+        /// Whether there is a report, and what it says of itself.
+        report: Option<Option<&'a Status>>,
     },
     /// Somebody attested that it is gone.
     Attested,
@@ -95,6 +103,13 @@ impl Settled {
     }
 }
 
+/// What a person stopped: it goes on only when a person says so.
+fn stop() -> Settled {
+    settled(WorkerState::Exited, Some(StepState::Blocked))
+        .because("stopped")
+        .told("exited")
+}
+
 /// The state of a step whose worker's launch came to nothing and may be tried again.
 fn again(role: Role) -> StepState {
     match role {
@@ -107,7 +122,11 @@ fn again(role: Role) -> StepState {
 ///
 /// `left` is how many attempts the step has left after this one.
 pub fn settle(worker: &Worker, happened: &Happened<'_>, left: u32, now: Timestamp) -> Settled {
+    let stopped = worker.state.is_ending();
     match happened {
+        Happened::NeverStarted if stopped => stop(),
+        // An earlier process of the task lives, whatever this launch was asked.
+        Happened::Refused { code, .. } if stopped && *code != "task_owned" => stop(),
         Happened::NeverStarted => {
             settled(WorkerState::Exited, Some(again(worker.role))).because("never_started")
         }
@@ -119,7 +138,38 @@ pub fn settle(worker: &Worker, happened: &Happened<'_>, left: u32, now: Timestam
             class,
             retry_at,
         } => refused(worker, code, *class, *retry_at, now),
+        Happened::GivenBack { .. } if stopped => stop(),
+        Happened::GivenBack { before, report } => given_back(worker.role, before, *report),
         Happened::Ended { ended, status } => turn(worker, ended, *status, left, now),
+    }
+}
+
+fn given_back(role: Role, before: &Before, report: Option<Option<&Status>>) -> Settled {
+    let parked = |state| settled(WorkerState::Parked, Some(state));
+    match (role, report) {
+        (Role::Implementation, Some(Some(Status::Blocked))) => parked(StepState::Blocked)
+            .because("reported_blocked")
+            .told("report"),
+        (Role::Implementation, Some(_)) => parked(StepState::Reported).told("report"),
+        (Role::Implementation | Role::Review, _) => match before.state {
+            // Nobody but the person knows what is to be done next.
+            StepState::Ready | StepState::Running | StepState::ChangesRequested => {
+                parked(StepState::Blocked)
+                    .because("given_back")
+                    .told("blocked")
+            }
+            state @ (StepState::Pending
+            | StepState::Reported
+            | StepState::Checking
+            | StepState::Verified
+            | StepState::Failed
+            | StepState::Blocked
+            | StepState::Dropped
+            | StepState::Skipped) => Settled {
+                reason: before.reason.clone(),
+                ..parked(state)
+            },
+        },
     }
 }
 
@@ -167,11 +217,17 @@ fn turn(
 ) -> Settled {
     let stopped = worker.state.is_ending();
     match ended {
+        // It had done its work already, and what was queued is not to begin.
+        Ended::Succeeded if stopped && !worker.queue.is_empty() => stop(),
         Ended::Succeeded => match (worker.role, status) {
             (Role::Implementation, Some(Status::Blocked)) => {
                 settled(WorkerState::Parked, Some(StepState::Blocked))
                     .because("reported_blocked")
                     .told("report")
+            }
+            // The lead has more to say before it is looked at.
+            (Role::Implementation, _) if !worker.queue.is_empty() && worker.session.is_some() => {
+                settled(WorkerState::Parked, Some(StepState::Running)).told("report")
             }
             (Role::Implementation, _) => {
                 settled(WorkerState::Parked, Some(StepState::Reported)).told("report")
@@ -186,6 +242,9 @@ fn turn(
             .told("blocked"),
         Ended::Limited { until, .. } => {
             let at = until.map_or_else(|| after(now, UNSTATED_RESET), |reset| reset.at);
+            if stopped {
+                return stop().until(at);
+            }
             settled(WorkerState::Limited, None)
                 .because("limit")
                 .until(at)
@@ -195,12 +254,12 @@ fn turn(
             .because("denied")
             .told("denied"),
         // The next text is waiting, and was what interrupted it.
-        Ended::Interrupted if !worker.queue.is_empty() && !stopped => {
-            settled(WorkerState::Parked, None).because("interrupted")
-        }
-        Ended::Interrupted => settled(WorkerState::Exited, Some(StepState::Blocked))
-            .because("stopped")
-            .told("exited"),
+        Ended::Interrupted if !worker.queue.is_empty() && !stopped => match worker.session {
+            Some(_) => settled(WorkerState::Parked, None).because("interrupted"),
+            // Its conversation had not begun: the text goes with a new one.
+            None => settled(WorkerState::Exited, Some(again(worker.role))).because("interrupted"),
+        },
+        Ended::Interrupted => stop(),
         Ended::Failed { by, .. } if stopped => {
             settled(WorkerState::Exited, Some(StepState::Blocked))
                 .because(if by.word() == "killed" {

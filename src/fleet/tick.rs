@@ -18,8 +18,10 @@ use super::plan::graph;
 use super::prompt::{self, Templates};
 use super::reconcile::reconcile;
 use super::review;
+use super::send;
 use super::settings::Settings;
 use super::start::{self, Order, Ready, Turn};
+use super::stop::STOP_RUN;
 use super::verify::{reviewer_of, worker_of};
 use super::{accept, verify};
 use crate::env::Context;
@@ -61,7 +63,7 @@ pub fn tick(
     let mut board = Board::hold(context, files)?;
     reconcile(context, &mut board)?;
     promote(&mut board)?;
-    if aim == Aim::Advance && !board.run.state.is_final() {
+    if aim == Aim::Advance && !is_over(&board) {
         review::conclude(context, &mut board)?;
         if board.run.options.accept == Accept::Program {
             board = check_reported(context, files, board)?;
@@ -90,6 +92,17 @@ pub fn tick(
         ticked.state = Some(close(context, &mut board)?);
     }
     Ok(ticked)
+}
+
+/// Whether nothing of a run is launched any more: it has ended, or is being stopped as a whole.
+pub fn is_over(board: &Board) -> bool {
+    board.run.state.is_final() || board.ledger.has(STOP_RUN)
+}
+
+/// Brings the steps and the state of a held, reconciled run up to date.
+pub fn settle_run(context: &Context, board: &mut Board) -> Result<RunState> {
+    promote(board)?;
+    close(context, board)
 }
 
 /// Makes steps ready whose needs are verified, and skips those whose needs will never be.
@@ -184,12 +197,13 @@ fn next_of(
     if worker.state.holds_slot() {
         return Ok(None);
     }
-    if !worker.queue.is_empty() && worker.session.is_some() && worker.state == WorkerState::Parked {
-        return Ok(Some((
-            Turn::Next,
-            worker.assignment.clone(),
-            worker.queue.len(),
-        )));
+    let queued = worker.queue.len();
+    if queued > 0
+        && worker.session.is_some()
+        && worker.state == WorkerState::Parked
+        && !progress.state.is_final()
+    {
+        return Ok(Some((Turn::Next, worker.assignment.clone(), queued)));
     }
     Ok(match worker.state {
         WorkerState::Limited => Some(going_on(board, step, worker, now)),
@@ -199,7 +213,7 @@ fn next_of(
             } else {
                 step.assignment.clone()
             };
-            Some((Turn::New, assignment, 0))
+            Some((Turn::New, assignment, queued))
         }
         WorkerState::Parked
         | WorkerState::Exited
@@ -231,9 +245,9 @@ fn going_on(
         .is_none_or(|until| until.duration_since(now) <= most);
     let sticky = options.going == Going::Sticky && near && worker.session.is_some();
     if sticky {
-        (Turn::Next, worker.assignment.clone(), 0)
+        (Turn::Next, worker.assignment.clone(), worker.queue.len())
     } else {
-        (Turn::New, step.assignment.clone(), 0)
+        (Turn::New, step.assignment.clone(), worker.queue.len())
     }
 }
 
@@ -289,6 +303,10 @@ fn start_step(
         ready.push(launch_author(
             context, board, settings, templates, step, turn, assignment, taken,
         )?);
+    } else if let Some(turn) =
+        send::launch_queued(context, board, settings, templates, &reviewer_of(&step.id)?)?
+    {
+        ready.push(turn);
     } else if review::is_wanted(board, step) {
         ready.push(launch_reviewer(context, board, settings, templates, step)?);
     }
@@ -325,16 +343,23 @@ pub fn launch_author(
         .workers
         .get(&name)
         .map_or_else(Vec::new, |worker| worker.queue.clone());
-    let text = match (&turn, taken) {
-        (Turn::Next, 0) => "Continue where you were cut short.".to_owned(),
-        (Turn::Next, taken) => {
-            let texts: Vec<String> = queue.into_iter().take(taken).collect();
-            compose::next(context, board, step, &name, &texts)
+    let texts: Vec<String> = queue.into_iter().take(taken).collect();
+    let text = match turn {
+        Turn::Next | Turn::Taken if texts.is_empty() => {
+            "Continue where you were cut short.".to_owned()
         }
-        (Turn::New, _) => match compose::prepared(board, &name)? {
-            Some(text) if !board.workers.contains_key(&name) => text,
-            _ => compose::author(context, board, templates, step)?,
-        },
+        Turn::Next | Turn::Taken => compose::next(context, board, step, &name, &texts),
+        Turn::New => {
+            let text = match compose::prepared(board, &name)? {
+                Some(text) if !board.workers.contains_key(&name) => text,
+                _ => compose::author(context, board, templates, step)?,
+            };
+            if texts.is_empty() {
+                text
+            } else {
+                compose::added(&text, &texts)
+            }
+        }
     };
     prompt::finished(&text, &board.files.prompt(&name))?;
     let order = Order {
@@ -388,7 +413,17 @@ fn close(context: &Context, board: &mut Board) -> Result<RunState> {
     if board.run.state.is_final() {
         return Ok(board.run.state);
     }
-    let (state, reason) = state_of(board);
+    let (state, reason) = match state_of(board) {
+        // Stopped as a whole, and nobody may still run.
+        (state, _) if board.ledger.has(STOP_RUN) && !state.is_final() => {
+            if board.active().next().is_some() {
+                (state, Some("stopping".to_owned()))
+            } else {
+                (RunState::Stopped, Some("stopped".to_owned()))
+            }
+        }
+        drawn => drawn,
+    };
     let now = context.clock.now();
     if state.is_final() {
         let word = state.word();
