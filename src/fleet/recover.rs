@@ -178,6 +178,7 @@ fn rebuild(board: &Board, name: &WorkerId) -> Result<Worker> {
         held_until: None,
         reviewed_diff: None,
         queue: Vec::new(),
+        taken: Vec::new(),
     })
 }
 

@@ -270,6 +270,7 @@ fn ask_reviewer(
         &worker.name,
         Role::Review,
         &worker.assignment,
+        &Turn::Next,
     )?;
     let text = compose::next_review(&worker.queue);
     prompt::finished(&text, &board.files.prompt(&worker.name))?;

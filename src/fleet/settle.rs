@@ -18,6 +18,8 @@ use crate::quota::limit::Limit;
 pub const CAPACITY_PAUSE: Duration = Duration::from_secs(5);
 /// How long one is put off that met another command at work.
 pub const BUSY_PAUSE: Duration = Duration::from_secs(2);
+/// How long one is put off of which nothing ever ran: what kept its host from starting may keep the next one too.
+pub const NEVER_STARTED_PAUSE: Duration = Duration::from_secs(1);
 /// How long a limit without a stated reset is waited for.
 pub const UNSTATED_RESET: Duration = Duration::from_mins(30);
 
@@ -103,13 +105,6 @@ impl Settled {
     }
 }
 
-/// What a person stopped: it goes on only when a person says so.
-fn stop() -> Settled {
-    settled(WorkerState::Exited, Some(StepState::Blocked))
-        .because("stopped")
-        .told("exited")
-}
-
 /// The state of a step whose worker's launch came to nothing and may be tried again.
 fn again(role: Role) -> StepState {
     match role {
@@ -122,14 +117,9 @@ fn again(role: Role) -> StepState {
 ///
 /// `left` is how many attempts the step has left after this one.
 pub fn settle(worker: &Worker, happened: &Happened<'_>, left: u32, now: Timestamp) -> Settled {
-    let stopped = worker.state.is_ending();
+    let ending = worker.state.is_ending();
     match happened {
-        Happened::NeverStarted if stopped => stop(),
-        // An earlier process of the task lives, whatever this launch was asked.
-        Happened::Refused { code, .. } if stopped && *code != "task_owned" => stop(),
-        Happened::NeverStarted => {
-            settled(WorkerState::Exited, Some(again(worker.role))).because("never_started")
-        }
+        Happened::NeverStarted => put_off(worker, "never_started", after(now, NEVER_STARTED_PAUSE)),
         Happened::Attested => settled(WorkerState::Exited, Some(StepState::Blocked))
             .because("recovered")
             .told("exited"),
@@ -138,7 +128,7 @@ pub fn settle(worker: &Worker, happened: &Happened<'_>, left: u32, now: Timestam
             class,
             retry_at,
         } => refused(worker, code, *class, *retry_at, now),
-        Happened::GivenBack { .. } if stopped => stop(),
+        Happened::GivenBack { .. } if ending => stopped(),
         Happened::GivenBack { before, report } => given_back(worker.role, before, *report),
         Happened::Ended { ended, status } => turn(worker, ended, *status, left, now),
     }
@@ -173,6 +163,29 @@ fn given_back(role: Role, before: &Before, report: Option<Option<&Status>>) -> S
     }
 }
 
+/// Nothing of the launch ran, and it may be tried again later: what was to be a turn of a conversation stays one.
+fn put_off(worker: &Worker, why: &str, until: Timestamp) -> Settled {
+    if worker.state.is_ending() {
+        return stopped();
+    }
+    let texts = !worker.taken.is_empty() || !worker.queue.is_empty();
+    let state = match (worker.session.is_some(), texts) {
+        (false, _) => WorkerState::Exited,
+        (true, true) => WorkerState::Parked,
+        (true, false) => WorkerState::Limited,
+    };
+    settled(state, Some(again(worker.role)))
+        .because(why)
+        .until(until)
+}
+
+/// Somebody stopped it: only somebody may start it again.
+fn stopped() -> Settled {
+    settled(WorkerState::Exited, Some(StepState::Blocked))
+        .because("stopped")
+        .told("exited")
+}
+
 fn refused(
     worker: &Worker,
     code: &str,
@@ -180,11 +193,6 @@ fn refused(
     retry_at: Option<Timestamp>,
     now: Timestamp,
 ) -> Settled {
-    let put_off = |pause| {
-        settled(WorkerState::Exited, Some(again(worker.role)))
-            .because(code)
-            .until(after(now, pause))
-    };
     let ask = || {
         settled(WorkerState::Exited, Some(StepState::Blocked))
             .because(code)
@@ -195,14 +203,15 @@ fn refused(
         ("task_owned", _) => settled(WorkerState::Unknown, None)
             .because(code)
             .told("unreachable"),
-        ("capacity", _) => put_off(CAPACITY_PAUSE),
+        _ if worker.state.is_ending() => stopped(),
+        ("capacity", _) => put_off(worker, code, after(now, CAPACITY_PAUSE)),
         (_, Some(Class::Capacity)) => {
             let at = retry_at.unwrap_or_else(|| after(now, UNSTATED_RESET));
-            settled(WorkerState::Exited, Some(again(worker.role)))
-                .because(code)
-                .until(at)
+            // What was refused before this alternative was tried may be over sooner.
+            let sooner = worker.held_until.filter(|until| *until > now);
+            put_off(worker, code, sooner.map_or(at, |until| until.min(at)))
         }
-        (_, Some(Class::Busy)) => put_off(BUSY_PAUSE),
+        (_, Some(Class::Busy)) => put_off(worker, code, after(now, BUSY_PAUSE)),
         (_, Some(Class::Identity | Class::System | Class::Internal) | None) => ask(),
         (_, Some(Class::Refused)) => ask().counted(),
     }
@@ -215,10 +224,10 @@ fn turn(
     left: u32,
     now: Timestamp,
 ) -> Settled {
-    let stopped = worker.state.is_ending();
+    let ending = worker.state.is_ending();
     match ended {
         // It had done its work already, and what was queued is not to begin.
-        Ended::Succeeded if stopped && !worker.queue.is_empty() => stop(),
+        Ended::Succeeded if ending && !worker.queue.is_empty() => stopped(),
         Ended::Succeeded => match (worker.role, status) {
             (Role::Implementation, Some(Status::Blocked)) => {
                 settled(WorkerState::Parked, Some(StepState::Blocked))
@@ -242,8 +251,8 @@ fn turn(
             .told("blocked"),
         Ended::Limited { until, .. } => {
             let at = until.map_or_else(|| after(now, UNSTATED_RESET), |reset| reset.at);
-            if stopped {
-                return stop().until(at);
+            if ending {
+                return stopped().until(at);
             }
             settled(WorkerState::Limited, None)
                 .because("limit")
@@ -254,13 +263,13 @@ fn turn(
             .because("denied")
             .told("denied"),
         // The next text is waiting, and was what interrupted it.
-        Ended::Interrupted if !worker.queue.is_empty() && !stopped => match worker.session {
+        Ended::Interrupted if !worker.queue.is_empty() && !ending => match worker.session {
             Some(_) => settled(WorkerState::Parked, None).because("interrupted"),
             // Its conversation had not begun: the text goes with a new one.
             None => settled(WorkerState::Exited, Some(again(worker.role))).because("interrupted"),
         },
-        Ended::Interrupted => stop(),
-        Ended::Failed { by, .. } if stopped => {
+        Ended::Interrupted => stopped(),
+        Ended::Failed { by, .. } if ending => {
             settled(WorkerState::Exited, Some(StepState::Blocked))
                 .because(if by.word() == "killed" {
                     "stopped"

@@ -139,6 +139,7 @@ fn prepare(
         name,
         worker.role,
         &worker.assignment,
+        &Turn::Taken,
     )?;
     let order = Order {
         worker: name.clone(),

@@ -3,8 +3,6 @@
 //! `fleet run` is a loop around it, `fleet launch --ready` does it once, and any number of commands may do it at once:
 //! each holds the run's lock for as long as it decides, and hosts are started after it is given back.
 
-use std::collections::BTreeSet;
-
 use jiff::{SignedDuration, Timestamp};
 
 use super::board::Board;
@@ -20,10 +18,11 @@ use super::reconcile::reconcile;
 use super::review;
 use super::send;
 use super::settings::Settings;
+use super::settle;
 use super::start::{self, Order, Ready, Turn};
 use super::stop::STOP_RUN;
+use super::verify;
 use super::verify::{reviewer_of, worker_of};
-use super::{accept, verify};
 use crate::env::Context;
 use crate::error::{Error, Result, code};
 use crate::id::fleet::{StepId, WorkerId};
@@ -66,7 +65,7 @@ pub fn tick(
     if aim == Aim::Advance && !is_over(&board) {
         review::conclude(context, &mut board)?;
         if board.run.options.accept == Accept::Program {
-            board = check_reported(context, files, board)?;
+            board = review::check_reported(context, files, board)?;
         }
         promote(&mut board)?;
         let mut ready = Vec::new();
@@ -152,36 +151,6 @@ pub fn promote(board: &mut Board) -> Result<()> {
     Ok(())
 }
 
-/// Runs the program's own checks of every step that was handed back, without the run's lock: they may take long.
-fn check_reported(context: &Context, files: &RunFiles, board: Board) -> Result<Board> {
-    let mut board = board;
-    let plan = board.plan()?.clone();
-    for step in &plan.steps {
-        let progress = board.progress_of(&step.id);
-        let waits = progress.state == StepState::Checking
-            && progress.reason.as_deref() == Some("acceptance");
-        if progress.state != StepState::Reported && !waits {
-            continue;
-        }
-        let mut checking = progress;
-        checking.state = StepState::Checking;
-        checking.reason = Some("acceptance".to_owned());
-        board.save_progress(&step.id, checking)?;
-        let before = verify::diff(context, &board, step)?;
-        let workspace = board.workspace(context, step);
-        drop(board);
-        let unmet = accept::check(context, &workspace, &step.accept)?;
-        board = Board::hold(context, files)?;
-        reconcile(context, &mut board)?;
-        let now = board.progress_of(&step.id);
-        let still = now.state == StepState::Checking && now.reason.as_deref() == Some("acceptance");
-        if still {
-            review::checked(context, &mut board, step, &before, &unmet)?;
-        }
-    }
-    Ok(board)
-}
-
 /// What a step's author would do next.
 fn next_of(
     board: &Board,
@@ -203,12 +172,16 @@ fn next_of(
         && worker.state == WorkerState::Parked
         && !progress.state.is_final()
     {
-        return Ok(Some((Turn::Next, worker.assignment.clone(), queued)));
+        return Ok(Some(if waits_long(board, worker, now) {
+            (Turn::New, step.assignment.clone(), queued)
+        } else {
+            (Turn::Next, worker.assignment.clone(), queued)
+        }));
     }
     Ok(match worker.state {
         WorkerState::Limited => Some(going_on(board, step, worker, now)),
         WorkerState::Exited if progress.state == StepState::Ready => {
-            let assignment = if is_waiting(worker, now) {
+            let assignment = if waits_long(board, worker, now) {
                 alternative(step, worker).unwrap_or_else(|| worker.assignment.clone())
             } else {
                 step.assignment.clone()
@@ -226,8 +199,21 @@ fn next_of(
     })
 }
 
-fn is_waiting(worker: &Worker, now: Timestamp) -> bool {
-    worker.held_until.is_some_and(|until| until > now)
+/// Whether a worker waits longer than one that could go on elsewhere should: for a limit, not for a free place.
+fn waits_long(board: &Board, worker: &Worker, now: Timestamp) -> bool {
+    let options = &board.run.options;
+    let most = match options.going {
+        Going::Sticky => {
+            let seconds = i64::try_from(options.sticky_max_seconds).unwrap_or(i64::MAX);
+            SignedDuration::from_secs(seconds)
+        }
+        Going::Fresh => {
+            SignedDuration::try_from(settle::CAPACITY_PAUSE).unwrap_or(SignedDuration::MAX)
+        }
+    };
+    worker
+        .held_until
+        .is_some_and(|until| until.duration_since(now) > most)
 }
 
 /// How work goes on after a limit: the same conversation when its reset is near, else a new one elsewhere.
@@ -237,13 +223,9 @@ fn going_on(
     worker: &Worker,
     now: Timestamp,
 ) -> (Turn, Assignment, usize) {
-    let options = &board.run.options;
-    let most =
-        SignedDuration::from_secs(i64::try_from(options.sticky_max_seconds).unwrap_or(i64::MAX));
-    let near = worker
-        .held_until
-        .is_none_or(|until| until.duration_since(now) <= most);
-    let sticky = options.going == Going::Sticky && near && worker.session.is_some();
+    let sticky = board.run.options.going == Going::Sticky
+        && worker.session.is_some()
+        && !waits_long(board, worker, now);
     if sticky {
         (Turn::Next, worker.assignment.clone(), worker.queue.len())
     } else {
@@ -280,6 +262,10 @@ fn start_due(
         if let Err(error) = start_step(context, board, settings, templates, step, now, ready) {
             if error.code == code::INTERNAL {
                 return Err(error);
+            }
+            if error.code == code::REVIEW_MISSING {
+                // Nobody of the tier may review it: a person decides.
+                review::block(context, board, step, error.code.name)?;
             }
             if let Some(at) = error.retry_at {
                 ticked.wake = Some(ticked.wake.map_or(at, |wake| wake.min(at)));
@@ -337,6 +323,7 @@ pub fn launch_author(
         &name,
         Role::Implementation,
         &assignment,
+        &turn,
     )?;
     review::make_workspace(context, board, step)?;
     let queue = board
@@ -344,21 +331,20 @@ pub fn launch_author(
         .get(&name)
         .map_or_else(Vec::new, |worker| worker.queue.clone());
     let texts: Vec<String> = queue.into_iter().take(taken).collect();
-    let text = match turn {
-        Turn::Next | Turn::Taken if texts.is_empty() => {
-            "Continue where you were cut short.".to_owned()
-        }
-        Turn::Next | Turn::Taken => compose::next(context, board, step, &name, &texts),
-        Turn::New => {
-            let text = match compose::prepared(board, &name)? {
-                Some(text) if !board.workers.contains_key(&name) => text,
-                _ => compose::author(context, board, templates, step)?,
-            };
-            if texts.is_empty() {
-                text
-            } else {
-                compose::added(&text, &texts)
-            }
+    let text = match (&turn, taken) {
+        (Turn::Next | Turn::Taken, 0) => compose::CONTINUE.to_owned(),
+        (Turn::Next | Turn::Taken, _) => compose::next(context, board, step, &name, &texts),
+        (Turn::New, 0) => match compose::prepared(board, &name)? {
+            Some(text) if !board.workers.contains_key(&name) => text,
+            _ => compose::author(context, board, templates, step)?,
+        },
+        (Turn::New, _) => {
+            let first = compose::author(context, board, templates, step)?;
+            let next = compose::next(context, board, step, &name, &texts);
+            format!(
+                "{}\n\n# What is asked of you now\n\n{next}",
+                first.trim_end()
+            )
         }
     };
     prompt::finished(&text, &board.files.prompt(&name))?;
@@ -392,6 +378,7 @@ pub fn launch_reviewer(
         &name,
         Role::Review,
         &assignment,
+        &Turn::New,
     )?;
     let diff = verify::diff(context, board, step)?;
     let text = compose::reviewer(context, board, templates, step, &name, &diff)?;
@@ -457,27 +444,28 @@ pub fn state_of(board: &Board) -> (RunState, Option<String>) {
         .iter()
         .map(|step| board.progress_of(&step.id).state)
         .collect();
-    let launched: BTreeSet<&StepId> = board.workers.values().map(|worker| &worker.step).collect();
+    let launched = !board.workers.is_empty() || !board.damaged.is_empty();
     let active = board.active().next().is_some();
     let has = |wanted: StepState| states.contains(&wanted);
     let failed = has(StepState::Failed);
-    let stops = failed && board.run.options.on_failure == OnFailure::Stop;
     // With a failure that stops the run, what was not begun will not begin.
-    let open = states.iter().any(|state| match state {
-        StepState::Verified
-        | StepState::Failed
-        | StepState::Dropped
-        | StepState::Skipped
-        | StepState::Blocked => false,
-        StepState::Pending | StepState::Ready => !stops,
+    let stops = failed && board.run.options.on_failure == OnFailure::Stop;
+    let moves = states.iter().any(|state| match state {
+        StepState::Ready => !stops,
         StepState::Running
         | StepState::Reported
         | StepState::Checking
         | StepState::ChangesRequested => true,
+        // One that is pending moves only after another one did.
+        StepState::Pending
+        | StepState::Verified
+        | StepState::Failed
+        | StepState::Dropped
+        | StepState::Skipped
+        | StepState::Blocked => false,
     });
-    if active || open {
-        let begun = active || !launched.is_empty();
-        let state = if begun {
+    if active || moves {
+        let state = if launched {
             RunState::Running
         } else {
             RunState::Planned

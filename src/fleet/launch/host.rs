@@ -99,7 +99,7 @@ fn hold_back(_: &Context) {}
 pub fn turn(context: &Context, directory: Utf8PathBuf) -> Result<Infallible> {
     let files = LaunchFiles { directory };
     let launch: LaunchRecord = record::require(&files.launch())?;
-    let goes_on = match launch.taken {
+    let goes_on = match launch.before {
         Some(_) => is_let_on(context, &files, &launch.token)?,
         None => pass_gate(),
     };
@@ -110,6 +110,7 @@ pub fn turn(context: &Context, directory: Utf8PathBuf) -> Result<Infallible> {
         );
         return Err(Error::new(code::TIMEOUT, message).hint("agent-fleet fleet status"));
     }
+    crash_point!("turn.passed");
     let program = context
         .executable
         .clone()
@@ -123,7 +124,7 @@ pub fn turn(context: &Context, directory: Utf8PathBuf) -> Result<Infallible> {
             .map(|(name, value)| (name.to_owned(), value.to_owned()))
             .collect(),
         directory: PathBuf::from(&launch.workspace),
-        close_stdin: launch.taken.is_none(),
+        close_stdin: launch.before.is_none(),
     });
     Err(Error::io("start", &program, &error))
 }

@@ -21,6 +21,7 @@ use serde::{Deserialize, Serialize};
 
 use super::model::{SCHEMA, StepState};
 use crate::error::{Error, Result};
+use crate::id::ProviderKind;
 use crate::id::fleet::WorkerId;
 use crate::id::hex;
 use crate::sys::process;
@@ -51,7 +52,7 @@ pub struct LaunchRecord {
     pub boot: String,
     /// Where its step stood, when a person takes the worker over at a terminal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub taken: Option<Before>,
+    pub before: Option<Before>,
 }
 
 /// Where a step stood before its worker was taken over.
@@ -62,6 +63,18 @@ pub struct Before {
     /// Why.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+}
+
+impl LaunchRecord {
+    /// The provider that it asks the broker for; `None` for the next turn of a conversation.
+    pub fn provider(&self) -> Option<ProviderKind> {
+        let ours = self.arguments.iter().take_while(|word| *word != "--");
+        let mut after = ours.skip_while(|word| *word != "--provider").skip(1);
+        let name = after.next()?;
+        ProviderKind::ALL
+            .into_iter()
+            .find(|kind| kind.name() == name)
+    }
 }
 
 /// `claim.json`: who may start the process, or that nobody may.
