@@ -14,6 +14,7 @@ use super::fleet::lead::{
     FleetDoctor, FleetSettings, HoldChanged, LaunchRows, PlanForecast, PreparedPrompt,
     SkillsInstalled, StepDiff, StepMerged, TreeCheck,
 };
+use super::fleet::steering::{FleetStopped, Sent};
 use super::identity::{AuthStatus, AuthStatusList, ProfileIdentity, VerificationList};
 use super::import::{Imported, Surveyed};
 use super::launch::Validated;
@@ -59,15 +60,20 @@ const ANSWERS: &[(&str, Define)] = &[
     ("fleet init", define::<RunStatus>),
     ("fleet launch", define::<LaunchRows>),
     ("fleet merge", define::<StepMerged>),
-    ("fleet plan", define::<RunStatus>),
     ("fleet plan --dry-run", define::<PlanForecast>),
+    ("fleet plan", define::<RunStatus>),
     ("fleet prompt", define::<PreparedPrompt>),
     ("fleet providers", define::<FleetSettings>),
+    ("fleet recover", define::<RunStatus>),
     ("fleet release", define::<HoldChanged>),
+    ("fleet resume", define::<RunStatus>),
     ("fleet run", define::<RunStatus>),
+    ("fleet send", define::<Sent>),
     ("fleet skill install", define::<SkillsInstalled>),
     ("fleet status", define::<RunStatus>),
     ("fleet steer", define::<RunStatus>),
+    ("fleet stop", define::<FleetStopped>),
+    ("fleet take", define::<RunStatus>),
     ("fleet verify", define::<RunStatus>),
     ("init", define::<Initialised>),
     ("init --import", define::<Surveyed>),

@@ -23,6 +23,9 @@ use crate::id::hex;
 use crate::store::read;
 use crate::store::replace::{Durability, replace};
 
+/// The prompt of a turn that goes on in the same conversation after a limit.
+pub const CONTINUE: &str = "Continue where you were cut short.\n";
+
 /// The first prompt of a step; when an earlier launch of it left something, the one that continues it.
 pub fn author(
     context: &Context,
@@ -91,8 +94,15 @@ fn past(context: &Context, board: &Board, worker: &Worker) -> Result<Vec<Past>> 
     let workspace = board.workspace(context, board.step(&worker.step)?);
     let exchange = Exchange::new(&workspace, &board.run.id);
     let mut past = Vec::new();
+    let mut provider = worker.assignment.provider;
     for number in 1..=worker.launch {
-        let output = board.files.launch(&worker.name, number).output();
+        let files = board.files.launch(&worker.name, number);
+        // An alternative of the tier may be another provider's; the next turn of a conversation is the same one's.
+        let launch: Option<LaunchRecord> = record::load(&files.launch()).unwrap_or_default();
+        provider = launch
+            .and_then(|launch| launch.provider())
+            .unwrap_or(provider);
+        let output = files.output();
         let left = output.metadata().is_ok_and(|found| found.len() > 0);
         if !left {
             continue;
@@ -101,7 +111,7 @@ fn past(context: &Context, board: &Board, worker: &Worker) -> Result<Vec<Past>> 
             .read(&exchange.prompt(&worker.name, number))
             .unwrap_or(None);
         let launch = Past::new(number, asked.as_deref().unwrap_or_default())
-            .read(worker.assignment.provider, &output, &context.clock, &local)
+            .read(provider, &output, &context.clock, &local)
             .map_err(|error| Error::io("read", &output, &error))?;
         past.push(launch);
     }
@@ -205,6 +215,14 @@ pub fn plain(
         report: &report,
     };
     Ok(templates.step(step, &board.plan()?.decisions, place))
+}
+
+/// The prompt of a reviewer's turn that the lead's own words begin.
+pub fn next_review(texts: &[String]) -> String {
+    format!(
+        "{}\n\nEverything else holds as before: you change nothing, and your last message is the whole review anew, with its verdict.\n",
+        texts.join("\n\n").trim_end()
+    )
 }
 
 /// A prompt that a lead prepared by hand; `None` when there is none.

@@ -5,13 +5,14 @@
 //! ids that say what they are about, attempts are counted by token, and the worker's record, which ends the
 //! repetition, is written last.
 
+use camino::Utf8Path;
 use jiff::tz::TimeZone;
 
 use super::board::{Board, Entry};
 use super::exchange::Exchange;
-use super::launch::Life;
 use super::launch::observe::{Observed, Seen, look};
 use super::launch::revoke::revoke;
+use super::launch::{Before, Life};
 use super::ledger::Kind;
 use super::model::{Role, StepState, Worker, WorkerState};
 use super::record;
@@ -19,10 +20,11 @@ use super::report;
 use super::settle::{Happened, Settled, settle};
 use super::turn::{self, Ended, ExitFacts, Turn};
 use crate::clock::ROUTINE;
+use crate::crash_point;
 use crate::env::Context;
 use crate::error::{Class, Error, Result, code};
-use crate::id::Task;
 use crate::id::fleet::WorkerId;
+use crate::id::{ProfileId, Task};
 use crate::lease::LeaseStore as _;
 use crate::lease::TableStore;
 use crate::provider::home::conversation::Tail;
@@ -108,16 +110,56 @@ fn update(context: &Context, board: &mut Board, name: &WorkerId) -> Result<()> {
         Seen::Waiting => Ok(()),
         Seen::Overdue => {
             if revoke(&files, &worker.token, "overdue")? {
-                end(context, board, &worker, &observed, &Happened::NeverStarted)
+                never_started(context, board, &worker, &observed)
             } else {
                 Ok(())
             }
         }
-        Seen::NeverStarted => end(context, board, &worker, &observed, &Happened::NeverStarted),
+        Seen::NeverStarted => never_started(context, board, &worker, &observed),
         Seen::Running { .. } => running(board, &worker, &observed),
         Seen::Ended(exit) => ended(context, board, &worker, &observed, exit),
         Seen::Unknown => unknown(context, board, &worker, "not_seen"),
     }
+}
+
+/// No process of it ever ran.
+fn never_started(
+    context: &Context,
+    board: &mut Board,
+    worker: &Worker,
+    observed: &Observed,
+) -> Result<()> {
+    let happened = match &observed.launch.before {
+        Some(before) => Happened::GivenBack {
+            before,
+            report: None,
+        },
+        None => Happened::NeverStarted,
+    };
+    end(context, board, worker, None, &happened)
+}
+
+/// A person left the screen at which the worker had been taken over, or the broker refused it.
+fn given_back(
+    context: &Context,
+    board: &mut Board,
+    worker: &Worker,
+    observed: &Observed,
+    before: &Before,
+) -> Result<()> {
+    let refused = observed.receipt.as_ref().is_some_and(|receipt| !receipt.ok);
+    let report = if refused {
+        None
+    } else {
+        capture(context, board, worker, &Turn::default())?
+    };
+    let status = report.as_deref().and_then(report::status);
+    let happened = Happened::GivenBack {
+        before,
+        report: report.as_ref().map(|_| status.as_ref()),
+    };
+    let profile = profile_of(observed).filter(|_| !refused);
+    end(context, board, worker, profile, &happened)
 }
 
 /// Its process lives.
@@ -172,14 +214,27 @@ fn ended(
     observed: &Observed,
     exit: Option<Exit>,
 ) -> Result<()> {
+    if let Some(before) = &observed.launch.before {
+        return given_back(context, board, worker, observed, before);
+    }
+    let output = board.files.launch(&worker.name, worker.launch).output();
+    if exit.is_none() && observed.receipt.is_none() && is_empty(&output) {
+        // The child went no further than its gate, or died before the broker answered it.
+        return end(context, board, worker, None, &Happened::NeverStarted);
+    }
     if let Some(receipt) = observed.receipt.as_ref().filter(|receipt| !receipt.ok) {
         let code = receipt.code.as_deref().unwrap_or("unknown");
+        if code == code::TASK_OWNED.name && lease_life(context, &worker.task) == Life::Gone {
+            // The earlier process that it met has ended since.
+            return end(context, board, worker, None, &Happened::NeverStarted);
+        }
         let happened = Happened::Refused {
             code,
             class: class_of(code),
             retry_at: receipt.retry_at,
         };
-        return end(context, board, worker, observed, &happened);
+        let profile = profile_of(observed);
+        return end(context, board, worker, profile, &happened);
     }
     let turn = read_turn(context, board, worker, observed)?;
     let report = capture(context, board, worker, &turn)?;
@@ -203,7 +258,17 @@ fn ended(
     if let Ended::Denied { tools } = &judged {
         note_denied(board, &worker, tools)?;
     }
-    end(context, board, &worker, observed, &happened)
+    let profile = profile_of(observed);
+    end(context, board, &worker, profile, &happened)
+}
+
+/// Id of the ledger's intent to stop a worker's current launch.
+pub fn stop_id(worker: &Worker) -> String {
+    format!("stop.{}.{}", worker.name, worker.launch)
+}
+
+fn is_empty(output: &Utf8Path) -> bool {
+    output.metadata().map_or(true, |found| found.len() == 0)
 }
 
 /// Id of the ledger's intent to interrupt a worker's current turn.
@@ -211,7 +276,7 @@ pub fn interrupt_id(worker: &Worker) -> String {
     format!("interrupt.{}.{}", worker.name, worker.launch)
 }
 
-fn profile_of(observed: &Observed) -> Option<crate::id::ProfileId> {
+fn profile_of(observed: &Observed) -> Option<ProfileId> {
     observed.receipt.as_ref()?.profile.clone()
 }
 
@@ -296,18 +361,23 @@ fn end(
     context: &Context,
     board: &mut Board,
     worker: &Worker,
-    observed: &Observed,
+    profile: Option<ProfileId>,
     happened: &Happened<'_>,
 ) -> Result<()> {
     let mut progress = board.progress_of(&worker.step);
     let most = board.run.options.max_attempts;
-    let counted = u32::try_from(progress.attempts.len()).unwrap_or(u32::MAX);
+    // Cut short after the step was saved, this launch is among them already.
+    let others = progress
+        .attempts
+        .iter()
+        .filter(|token| **token != worker.token);
+    let counted = u32::try_from(others.count()).unwrap_or(u32::MAX);
     let left = most.saturating_sub(counted.saturating_add(1));
     let settled = settle(worker, happened, left, context.clock.now());
     let name = worker.name.as_str();
     let intent = launch_id(worker);
     let (kind, word) = match happened {
-        Happened::Ended { .. } => (Kind::Done, "done"),
+        Happened::Ended { .. } | Happened::GivenBack { .. } => (Kind::Done, "done"),
         Happened::NeverStarted | Happened::Refused { .. } => (Kind::Failed, "failed"),
         Happened::Attested => (Kind::Unknown, "unknown"),
     };
@@ -322,6 +392,23 @@ fn end(
             reason: settled.reason.as_deref(),
         },
     )?;
+    // Whoever asked for the end may have been cut short before it saw it.
+    for asked in [stop_id(worker), interrupt_id(worker)] {
+        if board.ledger.has(&asked) {
+            board.note(
+                context,
+                Entry {
+                    id: format!("{asked}.{word}"),
+                    kind,
+                    verb: asked.split('.').next().unwrap_or_default(),
+                    target: name,
+                    of: Some(&asked),
+                    reason: None,
+                },
+            )?;
+        }
+    }
+    crash_point!("reconcile.noted");
     if let Some(event) = settled.event {
         let id = format!("{name}.{}.{event}", worker.launch);
         board.tell(context, id, event, name, settled.reason.as_deref())?;
@@ -334,7 +421,20 @@ fn end(
         .filter(|_| progress.state != StepState::Dropped)
     {
         progress.state = state;
-        progress.reason.clone_from(&settled.reason);
+        // A step whose reviewer came to nothing still wants a review.
+        progress.reason = match state {
+            StepState::Checking => Some("review".to_owned()),
+            StepState::Pending
+            | StepState::Ready
+            | StepState::Running
+            | StepState::Reported
+            | StepState::Verified
+            | StepState::Failed
+            | StepState::Blocked
+            | StepState::ChangesRequested
+            | StepState::Dropped
+            | StepState::Skipped => settled.reason.clone(),
+        };
     }
     let ran = matches!(happened, Happened::Ended { .. });
     if let Some(family) = worker.assignment.family.as_ref().filter(|_| ran)
@@ -344,6 +444,13 @@ fn end(
         progress.author_families.push(family.clone());
     }
     board.save_progress(&worker.step, progress)?;
+    crash_point!("reconcile.progress");
+    let mut taken = worker.taken.clone();
+    let mut queue = worker.queue.clone();
+    if matches!(happened, Happened::NeverStarted | Happened::Refused { .. }) {
+        taken.append(&mut queue);
+        queue = taken;
+    }
     let Settled {
         worker: state,
         reason,
@@ -354,19 +461,16 @@ fn end(
         state,
         reason,
         held_until,
-        profile: profile_of(observed).or_else(|| worker.profile.clone()),
+        queue,
+        taken: Vec::new(),
+        profile: profile.or_else(|| worker.profile.clone()),
         ..worker.clone()
     })
 }
 
 /// Attests by hand that a worker's launch is over.
-pub fn attest(
-    context: &Context,
-    board: &mut Board,
-    worker: &Worker,
-    observed: &Observed,
-) -> Result<()> {
-    end(context, board, worker, observed, &Happened::Attested)
+pub fn attest(context: &Context, board: &mut Board, worker: &Worker) -> Result<()> {
+    end(context, board, worker, None, &Happened::Attested)
 }
 
 /// Id of the ledger's intent of a worker's current launch.

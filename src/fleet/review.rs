@@ -6,10 +6,12 @@
 use jiff::Timestamp;
 use sha2::{Digest as _, Sha256};
 
-use super::accept::Unmet;
+use super::accept::{self, Unmet};
 use super::board::Board;
+use super::files::RunFiles;
 use super::git::Git;
 use super::model::{Accept, Assignment, PlannedStep, Role, SCHEMA, StepState, WorkerState};
+use super::reconcile::reconcile;
 use super::record;
 use super::report::{self, Verdict};
 use super::repository::Repository;
@@ -42,10 +44,16 @@ pub fn is_wanted(board: &Board, step: &PlannedStep) -> bool {
         .workers
         .values()
         .any(|worker| worker.step == step.id && worker.state.holds_slot());
-    step.review_required
-        && idle
-        && progress.state == StepState::Checking
-        && progress.reason.as_deref() == Some("review")
+    // One that was handed back is judged first; one that came to nothing is launched again.
+    let due = match progress.reason.as_deref() {
+        Some("review") => true,
+        Some("acceptance") => false,
+        Some(_) | None => reviewer_of(&step.id).is_ok_and(|name| {
+            let reviewer = board.workers.get(&name);
+            reviewer.is_some_and(|reviewer| reviewer.state != WorkerState::Parked)
+        }),
+    };
+    step.review_required && idle && progress.state == StepState::Checking && due
 }
 
 /// What a reviewer of a step is started as: the first of its tier whose family wrote nothing of the step, and that is
@@ -79,6 +87,36 @@ pub fn reviewer(board: &Board, step: &PlannedStep, now: Timestamp) -> Result<Ass
             );
             Error::new(code::REVIEW_MISSING, message).hint("agent-fleet fleet plan --help")
         })
+}
+
+/// Runs the program's own checks of every step that was handed back, without the run's lock: they may take long.
+pub fn check_reported(context: &Context, files: &RunFiles, board: Board) -> Result<Board> {
+    let mut board = board;
+    let plan = board.plan()?.clone();
+    for step in &plan.steps {
+        let progress = board.progress_of(&step.id);
+        let waits = progress.state == StepState::Checking
+            && progress.reason.as_deref() == Some("acceptance");
+        if progress.state != StepState::Reported && !waits {
+            continue;
+        }
+        let mut checking = progress;
+        checking.state = StepState::Checking;
+        checking.reason = Some("acceptance".to_owned());
+        board.save_progress(&step.id, checking)?;
+        let before = verify::diff(context, &board, step)?;
+        let workspace = board.workspace(context, step);
+        drop(board);
+        let unmet = accept::check(context, &workspace, &step.accept)?;
+        board = Board::hold(context, files)?;
+        reconcile(context, &mut board)?;
+        let now = board.progress_of(&step.id);
+        let still = now.state == StepState::Checking && now.reason.as_deref() == Some("acceptance");
+        if still {
+            checked(context, &mut board, step, &before, &unmet)?;
+        }
+    }
+    Ok(board)
 }
 
 /// Draws the conclusions from what was checked of a step that was handed back; the diff was `before` when it began.
@@ -314,7 +352,8 @@ fn ask_again(
     board.save_progress(&step.id, progress)
 }
 
-fn block(context: &Context, board: &mut Board, step: &PlannedStep, why: &str) -> Result<()> {
+/// Leaves a step to a person, and tells the lead once.
+pub fn block(context: &Context, board: &mut Board, step: &PlannedStep, why: &str) -> Result<()> {
     let launch = board
         .workers
         .get(&worker_of(&step.id)?)

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
+use super::launch::Before;
 use super::model::{Role, StepState, Worker, WorkerState};
 use super::report::Status;
 use super::turn::Ended;
@@ -17,6 +18,8 @@ use crate::quota::limit::Limit;
 pub const CAPACITY_PAUSE: Duration = Duration::from_secs(5);
 /// How long one is put off that met another command at work.
 pub const BUSY_PAUSE: Duration = Duration::from_secs(2);
+/// How long one is put off of which nothing ever ran: what kept its host from starting may keep the next one too.
+pub const NEVER_STARTED_PAUSE: Duration = Duration::from_secs(1);
 /// How long a limit without a stated reset is waited for.
 pub const UNSTATED_RESET: Duration = Duration::from_mins(30);
 
@@ -40,6 +43,13 @@ pub enum Happened<'a> {
         ended: &'a Ended,
         /// What its report says of itself.
         status: Option<&'a Status>,
+    },
+    /// A person had taken it over and gave it back.
+    GivenBack {
+        /// Where its step stood before.
+        before: &'a Before,
+        /// Whether there is a report, and what it says of itself.
+        report: Option<Option<&'a Status>>,
     },
     /// Somebody attested that it is gone.
     Attested,
@@ -107,10 +117,9 @@ fn again(role: Role) -> StepState {
 ///
 /// `left` is how many attempts the step has left after this one.
 pub fn settle(worker: &Worker, happened: &Happened<'_>, left: u32, now: Timestamp) -> Settled {
+    let ending = worker.state.is_ending();
     match happened {
-        Happened::NeverStarted => {
-            settled(WorkerState::Exited, Some(again(worker.role))).because("never_started")
-        }
+        Happened::NeverStarted => put_off(worker, "never_started", after(now, NEVER_STARTED_PAUSE)),
         Happened::Attested => settled(WorkerState::Exited, Some(StepState::Blocked))
             .because("recovered")
             .told("exited"),
@@ -119,8 +128,62 @@ pub fn settle(worker: &Worker, happened: &Happened<'_>, left: u32, now: Timestam
             class,
             retry_at,
         } => refused(worker, code, *class, *retry_at, now),
+        Happened::GivenBack { .. } if ending => stopped(),
+        Happened::GivenBack { before, report } => given_back(worker.role, before, *report),
         Happened::Ended { ended, status } => turn(worker, ended, *status, left, now),
     }
+}
+
+fn given_back(role: Role, before: &Before, report: Option<Option<&Status>>) -> Settled {
+    let parked = |state| settled(WorkerState::Parked, Some(state));
+    match (role, report) {
+        (Role::Implementation, Some(Some(Status::Blocked))) => parked(StepState::Blocked)
+            .because("reported_blocked")
+            .told("report"),
+        (Role::Implementation, Some(_)) => parked(StepState::Reported).told("report"),
+        (Role::Implementation | Role::Review, _) => match before.state {
+            // Nobody but the person knows what is to be done next.
+            StepState::Ready | StepState::Running | StepState::ChangesRequested => {
+                parked(StepState::Blocked)
+                    .because("given_back")
+                    .told("blocked")
+            }
+            state @ (StepState::Pending
+            | StepState::Reported
+            | StepState::Checking
+            | StepState::Verified
+            | StepState::Failed
+            | StepState::Blocked
+            | StepState::Dropped
+            | StepState::Skipped) => Settled {
+                reason: before.reason.clone(),
+                ..parked(state)
+            },
+        },
+    }
+}
+
+/// Nothing of the launch ran, and it may be tried again later: what was to be a turn of a conversation stays one.
+fn put_off(worker: &Worker, why: &str, until: Timestamp) -> Settled {
+    if worker.state.is_ending() {
+        return stopped();
+    }
+    let texts = !worker.taken.is_empty() || !worker.queue.is_empty();
+    let state = match (worker.session.is_some(), texts) {
+        (false, _) => WorkerState::Exited,
+        (true, true) => WorkerState::Parked,
+        (true, false) => WorkerState::Limited,
+    };
+    settled(state, Some(again(worker.role)))
+        .because(why)
+        .until(until)
+}
+
+/// Somebody stopped it: only somebody may start it again.
+fn stopped() -> Settled {
+    settled(WorkerState::Exited, Some(StepState::Blocked))
+        .because("stopped")
+        .told("exited")
 }
 
 fn refused(
@@ -130,11 +193,6 @@ fn refused(
     retry_at: Option<Timestamp>,
     now: Timestamp,
 ) -> Settled {
-    let put_off = |pause| {
-        settled(WorkerState::Exited, Some(again(worker.role)))
-            .because(code)
-            .until(after(now, pause))
-    };
     let ask = || {
         settled(WorkerState::Exited, Some(StepState::Blocked))
             .because(code)
@@ -145,14 +203,15 @@ fn refused(
         ("task_owned", _) => settled(WorkerState::Unknown, None)
             .because(code)
             .told("unreachable"),
-        ("capacity", _) => put_off(CAPACITY_PAUSE),
+        _ if worker.state.is_ending() => stopped(),
+        ("capacity", _) => put_off(worker, code, after(now, CAPACITY_PAUSE)),
         (_, Some(Class::Capacity)) => {
             let at = retry_at.unwrap_or_else(|| after(now, UNSTATED_RESET));
-            settled(WorkerState::Exited, Some(again(worker.role)))
-                .because(code)
-                .until(at)
+            // What was refused before this alternative was tried may be over sooner.
+            let sooner = worker.held_until.filter(|until| *until > now);
+            put_off(worker, code, sooner.map_or(at, |until| until.min(at)))
         }
-        (_, Some(Class::Busy)) => put_off(BUSY_PAUSE),
+        (_, Some(Class::Busy)) => put_off(worker, code, after(now, BUSY_PAUSE)),
         (_, Some(Class::Identity | Class::System | Class::Internal) | None) => ask(),
         (_, Some(Class::Refused)) => ask().counted(),
     }
@@ -165,13 +224,19 @@ fn turn(
     left: u32,
     now: Timestamp,
 ) -> Settled {
-    let stopped = worker.state.is_ending();
+    let ending = worker.state.is_ending();
     match ended {
+        // It had done its work already, and what was queued is not to begin.
+        Ended::Succeeded if ending && !worker.queue.is_empty() => stopped(),
         Ended::Succeeded => match (worker.role, status) {
             (Role::Implementation, Some(Status::Blocked)) => {
                 settled(WorkerState::Parked, Some(StepState::Blocked))
                     .because("reported_blocked")
                     .told("report")
+            }
+            // The lead has more to say before it is looked at.
+            (Role::Implementation, _) if !worker.queue.is_empty() && worker.session.is_some() => {
+                settled(WorkerState::Parked, Some(StepState::Running)).told("report")
             }
             (Role::Implementation, _) => {
                 settled(WorkerState::Parked, Some(StepState::Reported)).told("report")
@@ -186,6 +251,9 @@ fn turn(
             .told("blocked"),
         Ended::Limited { until, .. } => {
             let at = until.map_or_else(|| after(now, UNSTATED_RESET), |reset| reset.at);
+            if ending {
+                return stopped().until(at);
+            }
             settled(WorkerState::Limited, None)
                 .because("limit")
                 .until(at)
@@ -195,13 +263,13 @@ fn turn(
             .because("denied")
             .told("denied"),
         // The next text is waiting, and was what interrupted it.
-        Ended::Interrupted if !worker.queue.is_empty() && !stopped => {
-            settled(WorkerState::Parked, None).because("interrupted")
-        }
-        Ended::Interrupted => settled(WorkerState::Exited, Some(StepState::Blocked))
-            .because("stopped")
-            .told("exited"),
-        Ended::Failed { by, .. } if stopped => {
+        Ended::Interrupted if !worker.queue.is_empty() && !ending => match worker.session {
+            Some(_) => settled(WorkerState::Parked, None).because("interrupted"),
+            // Its conversation had not begun: the text goes with a new one.
+            None => settled(WorkerState::Exited, Some(again(worker.role))).because("interrupted"),
+        },
+        Ended::Interrupted => stopped(),
+        Ended::Failed { by, .. } if ending => {
             settled(WorkerState::Exited, Some(StepState::Blocked))
                 .because(if by.word() == "killed" {
                     "stopped"

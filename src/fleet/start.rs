@@ -10,18 +10,20 @@ use camino::Utf8PathBuf;
 use sha2::{Digest as _, Sha256};
 
 use super::admit::Situation;
-use super::board::{Board, Entry};
+use super::begin;
+use super::board::{Board, Entry, unconfirmed};
 use super::exchange::Exchange;
 use super::files::{FleetFiles, LaunchFiles, names};
 use super::hold;
 use super::launch::begin::{environment_digest, start_host, write_down};
-use super::launch::{LaunchRecord, boot};
+use super::launch::{Before, LaunchRecord, boot};
 use super::ledger::Kind;
-use super::model::{Assignment, PlannedStep, Role, SCHEMA, StepState, Worker, WorkerState};
+use super::model::{Assignment, Mode, PlannedStep, Role, SCHEMA, StepState, Worker, WorkerState};
 use super::reconcile::launch_id;
 use super::scope::place;
 use super::scope::snapshot::Snapshot;
 use super::settings::Settings;
+use super::tick;
 use super::turn;
 use crate::crash_point;
 use crate::env::{self, Context};
@@ -39,6 +41,8 @@ pub enum Turn {
     New,
     /// The next turn of its conversation, on the account that holds it.
     Next,
+    /// The same conversation at a person's terminal.
+    Taken,
 }
 
 /// What is to be launched.
@@ -74,9 +78,18 @@ impl Ready {
     pub fn go(&self, context: &Context) -> Result<Tended> {
         start_host(context, &self.files, &self.token)
     }
+
+    /// What the launch leaves behind.
+    pub fn files(&self) -> &LaunchFiles {
+        &self.files
+    }
 }
 
 /// Whether a worker may be launched now; refused as [`super::admit::Refused`] says.
+#[expect(
+    clippy::too_many_arguments,
+    reason = "the run, its surroundings, and what is to be launched"
+)]
 pub fn admit(
     context: &Context,
     board: &Board,
@@ -85,9 +98,49 @@ pub fn admit(
     worker: &WorkerId,
     role: Role,
     assignment: &Assignment,
+    turn: &Turn,
 ) -> Result<()> {
+    if tick::is_over(board) {
+        let message = format!(
+            "the run `{}` has ended or is being stopped, and launches nothing",
+            board.run.id
+        );
+        return Err(Error::new(code::RUN_OVER, message).hint("agent-fleet fleet status"));
+    }
+    fits(
+        context, board, settings, step, worker, role, assignment, turn,
+    )
+}
+
+/// The same for a run that may have ended: whether it would be launched if the run went on.
+#[expect(
+    clippy::too_many_arguments,
+    reason = "the run, its surroundings, and what is to be launched"
+)]
+pub fn fits(
+    context: &Context,
+    board: &Board,
+    settings: &Settings,
+    step: &PlannedStep,
+    worker: &WorkerId,
+    role: Role,
+    assignment: &Assignment,
+    turn: &Turn,
+) -> Result<()> {
+    let files = FleetFiles::new(context);
+    let other = unconfirmed(&files, &board.files.repository, &board.files.id)?;
+    if let Some((run, name)) = other {
+        return Err(begin::active(&run, &name));
+    }
     let now = context.clock.now();
-    let holds = hold::in_force(&FleetFiles::new(context), now)?;
+    let known = board.workers.get(worker);
+    // A limit is one account's: a new conversation goes to another, or to another of the tier. It waits only when the
+    // broker put off the same wish.
+    let around = known.is_some_and(|known| {
+        known.assignment != *assignment
+            || (known.state != WorkerState::Exited && *turn == Turn::New)
+    });
+    let holds = hold::in_force(&files, now)?;
     let situation = Situation {
         plan: board.plan()?,
         progress: &board.progress,
@@ -97,6 +150,7 @@ pub fn admit(
         hold: hold::stopping(&holds, &board.files.repository, &board.run.id, &step.id),
         options: &board.run.options,
         most_of: &most_of(settings),
+        waits: !around,
         case: place::case(&board.run.repository),
         now,
     };
@@ -125,11 +179,16 @@ pub fn prepare(
             &board.files.snapshot(&step.id),
         )?;
     }
-    exchange.set_aside(&order.worker, &token)?;
-    if let Some(parent) = workspace.join(exchange.report(&order.worker)).parent() {
+    if order.turn != Turn::Taken {
+        exchange.set_aside(&order.worker, &token)?;
+    }
+    if order.turn != Turn::Taken
+        && let Some(parent) = workspace.join(exchange.report(&order.worker)).parent()
+    {
         exchange.write(&prompt, order.prompt.as_bytes())?;
         directory::ensure(parent)?;
     }
+    let mut progress = board.progress_of(&step.id);
     let files = board.files.launch(&order.worker, number);
     let task = board.task(&order.worker)?;
     let launch = LaunchRecord {
@@ -152,12 +211,22 @@ pub fn prepare(
         environment_digest: environment_digest(context),
         at: context.clock.now(),
         boot: boot()?,
+        before: (order.turn == Turn::Taken).then(|| Before {
+            state: progress.state,
+            reason: progress.reason.clone(),
+        }),
     };
     directory::establish(files.events())?;
     write_down(&files, &launch)?;
-    let queue = known.as_ref().map_or_else(Vec::new, |worker| {
-        worker.queue.iter().skip(order.taken).cloned().collect()
-    });
+    let mut taken = known
+        .as_ref()
+        .map_or_else(Vec::new, |known| known.queue.clone());
+    let queue = taken.split_off(order.taken.min(taken.len()));
+    // An alternative is tried while the first choice is waited for: whichever is free first goes on.
+    let held_until = known
+        .as_ref()
+        .filter(|known| known.assignment != order.assignment)
+        .and_then(|known| known.held_until);
     let worker = Worker {
         schema: SCHEMA,
         name: order.worker.clone(),
@@ -171,12 +240,13 @@ pub fn prepare(
         token: token.clone(),
         session: match order.turn {
             Turn::New => None,
-            Turn::Next => known.as_ref().and_then(|worker| worker.session.clone()),
+            Turn::Next | Turn::Taken => known.as_ref().and_then(|worker| worker.session.clone()),
         },
         profile: known.as_ref().and_then(|worker| worker.profile.clone()),
-        held_until: None,
+        held_until,
         reviewed_diff: order.reviewed_diff,
         queue,
+        taken,
         assignment: order.assignment,
     };
     let intent = launch_id(&worker);
@@ -193,7 +263,6 @@ pub fn prepare(
             reason: None,
         },
     )?;
-    let mut progress = board.progress_of(&step.id);
     progress.state = match order.role {
         Role::Implementation => StepState::Running,
         Role::Review => StepState::Checking,
@@ -259,7 +328,7 @@ fn arguments(
             "--provider",
             order.assignment.provider.name(),
         ]),
-        Turn::Next => add(&["resume", "--task", task]),
+        Turn::Next | Turn::Taken => add(&["resume", "--task", task]),
     }
     add(&["--workspace", workspace.as_str()]);
     // The lead may be a leased worker itself; its own task is another one.
@@ -271,7 +340,11 @@ fn arguments(
     add(&["--events", files.events().as_str()]);
     add(&["--"]);
     let pointer = turn::pointer(prompt.as_str(), &order.worker);
-    for word in turn::arguments(&order.assignment, step.mode, &pointer) {
+    let (mode, pointer) = match order.turn {
+        Turn::New | Turn::Next => (step.mode, Some(pointer.as_str())),
+        Turn::Taken => (Mode::Terminal, None),
+    };
+    for word in turn::arguments(&order.assignment, mode, pointer) {
         let word = word
             .into_string()
             .map_err(|_| Error::internal("an argument of ours is not text"))?;

@@ -3,8 +3,6 @@
 //! `fleet run` is a loop around it, `fleet launch --ready` does it once, and any number of commands may do it at once:
 //! each holds the run's lock for as long as it decides, and hosts are started after it is given back.
 
-use std::collections::BTreeSet;
-
 use jiff::{SignedDuration, Timestamp};
 
 use super::begin;
@@ -20,10 +18,12 @@ use super::plan::graph;
 use super::prompt::Templates;
 use super::reconcile::reconcile;
 use super::review;
+use super::send;
 use super::settings::Settings;
+use super::settle;
 use super::start::{Ready, Turn};
-use super::verify::worker_of;
-use super::{accept, verify};
+use super::stop::STOP_RUN;
+use super::verify::{reviewer_of, worker_of};
 use crate::env::Context;
 use crate::error::{Error, Result, code};
 use crate::id::fleet::{StepId, WorkerId};
@@ -45,8 +45,6 @@ pub struct Ticked {
     pub launched: Vec<(WorkerId, Tended)>,
     /// What could not be launched, and why.
     pub refused: Vec<(StepId, Error)>,
-    /// Why no run of the checkout but another may launch now.
-    others: Option<Error>,
     /// When something that is waited for is over.
     pub wake: Option<Timestamp>,
     /// Where the run stands now.
@@ -65,14 +63,14 @@ pub fn tick(
     let mut board = Board::hold(context, files)?;
     reconcile(context, &mut board)?;
     promote(&mut board)?;
-    let over = board.run.state.is_final();
+    let over = is_over(&board);
     // A lead sees at once what a review came to; what the program accepts, it accepts as it advances.
     if !over && (aim == Aim::Advance || board.run.options.accept == Accept::Lead) {
         review::conclude(context, &mut board)?;
     }
     if aim == Aim::Advance && !over {
         if board.run.options.accept == Accept::Program {
-            board = check_reported(context, files, board)?;
+            board = review::check_reported(context, files, board)?;
         }
         promote(&mut board)?;
         let mut ready = Vec::new();
@@ -82,7 +80,11 @@ pub fn tick(
             let place = Place::of_run(context, &board);
             drop(board);
             alone = Some(begin::alone(context, &place.key)?);
-            ticked.others = begin::refuse_others(context, &place, &files.id).err();
+            match begin::refuse_others(context, &place, &files.id) {
+                // Each launch is refused for it.
+                Err(error) if error.code != code::RUN_ACTIVE => return Err(error),
+                Err(_) | Ok(()) => {}
+            }
             board = Board::hold(context, files)?;
             reconcile(context, &mut board)?;
             promote(&mut board)?;
@@ -110,6 +112,17 @@ pub fn tick(
         ticked.state = Some(close(context, &mut board)?);
     }
     Ok(ticked)
+}
+
+/// Whether nothing of a run is launched any more: it has ended, or is being stopped as a whole.
+pub fn is_over(board: &Board) -> bool {
+    board.run.state.is_final() || board.ledger.has(STOP_RUN)
+}
+
+/// Brings the steps and the state of a held, reconciled run up to date.
+pub fn settle_run(context: &Context, board: &mut Board) -> Result<RunState> {
+    promote(board)?;
+    close(context, board)
 }
 
 /// Makes steps ready whose needs are verified, and skips those whose needs will never be.
@@ -159,48 +172,16 @@ pub fn promote(board: &mut Board) -> Result<()> {
     Ok(())
 }
 
-/// Runs the program's own checks of every step that was handed back, without the run's lock: they may take long.
-fn check_reported(context: &Context, files: &RunFiles, board: Board) -> Result<Board> {
-    let mut board = board;
-    let plan = board.plan()?.clone();
-    for step in &plan.steps {
-        let progress = board.progress_of(&step.id);
-        let waits = progress.state == StepState::Checking
-            && progress.reason.as_deref() == Some("acceptance");
-        if progress.state != StepState::Reported && !waits {
-            continue;
-        }
-        let mut checking = progress;
-        checking.state = StepState::Checking;
-        checking.reason = Some("acceptance".to_owned());
-        board.save_progress(&step.id, checking)?;
-        let before = verify::diff(context, &board, step)?;
-        let workspace = board.workspace(context, step);
-        drop(board);
-        let unmet = accept::check(context, &workspace, &step.accept)?;
-        board = Board::hold(context, files)?;
-        reconcile(context, &mut board)?;
-        let now = board.progress_of(&step.id);
-        let still = now.state == StepState::Checking && now.reason.as_deref() == Some("acceptance");
-        if still {
-            review::checked(context, &mut board, step, &before, &unmet)?;
-        }
-    }
-    Ok(board)
-}
-
 /// Whether anything could be launched.
 fn is_due(board: &Board, now: Timestamp) -> Result<bool> {
     for step in board.plan.iter().flat_map(|plan| &plan.steps) {
-        if is_due_step(board, step, now)? {
+        let reviewer = board.workers.get(&reviewer_of(&step.id)?);
+        let told = reviewer.is_some_and(|worker| !worker.queue.is_empty());
+        if told || next_of(board, step, now)?.is_some() || review::is_wanted(board, step) {
             return Ok(true);
         }
     }
     Ok(false)
-}
-
-fn is_due_step(board: &Board, step: &PlannedStep, now: Timestamp) -> Result<bool> {
-    Ok(next_of(board, step, now)?.is_some() || review::is_wanted(board, step))
 }
 
 /// What a step's author would do next: which turn, as what, and with how many of the texts that wait for it.
@@ -218,22 +199,27 @@ pub fn next_of(
     if worker.state.holds_slot() {
         return Ok(None);
     }
-    if !worker.queue.is_empty() && worker.session.is_some() && worker.state == WorkerState::Parked {
-        return Ok(Some((
-            Turn::Next,
-            worker.assignment.clone(),
-            worker.queue.len(),
-        )));
+    let queued = worker.queue.len();
+    if queued > 0
+        && worker.session.is_some()
+        && worker.state == WorkerState::Parked
+        && !progress.state.is_final()
+    {
+        return Ok(Some(if waits_long(board, worker, now) {
+            (Turn::New, step.assignment.clone(), queued)
+        } else {
+            (Turn::Next, worker.assignment.clone(), queued)
+        }));
     }
     Ok(match worker.state {
         WorkerState::Limited => Some(going_on(board, step, worker, now)),
         WorkerState::Exited if progress.state == StepState::Ready => {
-            let assignment = if is_waiting(worker, now) {
+            let assignment = if waits_long(board, worker, now) {
                 alternative(step, worker).unwrap_or_else(|| worker.assignment.clone())
             } else {
                 step.assignment.clone()
             };
-            Some((Turn::New, assignment, 0))
+            Some((Turn::New, assignment, queued))
         }
         WorkerState::Parked
         | WorkerState::Exited
@@ -246,8 +232,21 @@ pub fn next_of(
     })
 }
 
-fn is_waiting(worker: &Worker, now: Timestamp) -> bool {
-    worker.held_until.is_some_and(|until| until > now)
+/// Whether a worker waits longer than one that could go on elsewhere should: for a limit, not for a free place.
+fn waits_long(board: &Board, worker: &Worker, now: Timestamp) -> bool {
+    let options = &board.run.options;
+    let most = match options.going {
+        Going::Sticky => {
+            let seconds = i64::try_from(options.sticky_max_seconds).unwrap_or(i64::MAX);
+            SignedDuration::from_secs(seconds)
+        }
+        Going::Fresh => {
+            SignedDuration::try_from(settle::CAPACITY_PAUSE).unwrap_or(SignedDuration::MAX)
+        }
+    };
+    worker
+        .held_until
+        .is_some_and(|until| until.duration_since(now) > most)
 }
 
 /// How work goes on after a limit: the same conversation when its reset is near, else a new one elsewhere.
@@ -257,17 +256,13 @@ fn going_on(
     worker: &Worker,
     now: Timestamp,
 ) -> (Turn, Assignment, usize) {
-    let options = &board.run.options;
-    let most =
-        SignedDuration::from_secs(i64::try_from(options.sticky_max_seconds).unwrap_or(i64::MAX));
-    let near = worker
-        .held_until
-        .is_none_or(|until| until.duration_since(now) <= most);
-    let sticky = options.going == Going::Sticky && near && worker.session.is_some();
+    let sticky = board.run.options.going == Going::Sticky
+        && worker.session.is_some()
+        && !waits_long(board, worker, now);
     if sticky {
-        (Turn::Next, worker.assignment.clone(), 0)
+        (Turn::Next, worker.assignment.clone(), worker.queue.len())
     } else {
-        (Turn::New, step.assignment.clone(), 0)
+        (Turn::New, step.assignment.clone(), worker.queue.len())
     }
 }
 
@@ -297,14 +292,13 @@ fn start_due(
         return Ok(());
     }
     for step in graph::order(&plan) {
-        let started = match &ticked.others {
-            Some(error) if is_due_step(board, step, now)? => Err(error.clone()),
-            Some(_) => Ok(()),
-            None => start_step(context, board, settings, templates, step, now, ready),
-        };
-        if let Err(error) = started {
+        if let Err(error) = start_step(context, board, settings, templates, step, now, ready) {
             if error.code == code::INTERNAL {
                 return Err(error);
+            }
+            if error.code == code::REVIEW_MISSING {
+                // Nobody of the tier may review it: a person decides.
+                review::block(context, board, step, error.code.name)?;
             }
             if let Some(at) = error.retry_at {
                 ticked.wake = Some(ticked.wake.map_or(at, |wake| wake.min(at)));
@@ -328,6 +322,10 @@ fn start_step(
         ready.push(launch_author(
             context, board, settings, templates, step, turn, assignment, taken,
         )?);
+    } else if let Some(turn) =
+        send::launch_queued(context, board, settings, templates, &reviewer_of(&step.id)?)?
+    {
+        ready.push(turn);
     } else if review::is_wanted(board, step) {
         ready.push(launch_reviewer(context, board, settings, templates, step)?);
     }
@@ -339,7 +337,17 @@ fn close(context: &Context, board: &mut Board) -> Result<RunState> {
     if board.run.state.is_final() {
         return Ok(board.run.state);
     }
-    let (state, reason) = state_of(board);
+    let (state, reason) = match state_of(board) {
+        // Stopped as a whole, and nobody may still run.
+        (state, _) if board.ledger.has(STOP_RUN) && !state.is_final() => {
+            if board.active().next().is_some() {
+                (state, Some("stopping".to_owned()))
+            } else {
+                (RunState::Stopped, Some("stopped".to_owned()))
+            }
+        }
+        drawn => drawn,
+    };
     let now = context.clock.now();
     if state.is_final() {
         let word = state.word();
@@ -377,27 +385,28 @@ pub fn state_of(board: &Board) -> (RunState, Option<String>) {
         .iter()
         .map(|step| board.progress_of(&step.id).state)
         .collect();
-    let launched: BTreeSet<&StepId> = board.workers.values().map(|worker| &worker.step).collect();
+    let launched = !board.workers.is_empty() || !board.damaged.is_empty();
     let active = board.active().next().is_some();
     let has = |wanted: StepState| states.contains(&wanted);
     let failed = has(StepState::Failed);
-    let stops = failed && board.run.options.on_failure == OnFailure::Stop;
     // With a failure that stops the run, what was not begun will not begin.
-    let open = states.iter().any(|state| match state {
-        StepState::Verified
-        | StepState::Failed
-        | StepState::Dropped
-        | StepState::Skipped
-        | StepState::Blocked => false,
-        StepState::Pending | StepState::Ready => !stops,
+    let stops = failed && board.run.options.on_failure == OnFailure::Stop;
+    let moves = states.iter().any(|state| match state {
+        StepState::Ready => !stops,
         StepState::Running
         | StepState::Reported
         | StepState::Checking
         | StepState::ChangesRequested => true,
+        // One that is pending moves only after another one did.
+        StepState::Pending
+        | StepState::Verified
+        | StepState::Failed
+        | StepState::Dropped
+        | StepState::Skipped
+        | StepState::Blocked => false,
     });
-    if active || open {
-        let begun = active || !launched.is_empty();
-        let state = if begun {
+    if active || moves {
+        let state = if launched {
             RunState::Running
         } else {
             RunState::Planned

@@ -210,8 +210,11 @@ pub fn by_lead(context: &Context, files: &RunFiles, id: &StepId, evidence: &str)
         )));
     }
     let accepted = accept(context, &mut board, id, evidence, false)?;
-    reopen(context, &mut board)?;
-    Ok(accepted)
+    // What was stopped stays stopped, with one step more that is accepted.
+    match reopen(context, &mut board) {
+        Err(error) if error.code != code::RUN_OVER => Err(error),
+        Err(_) | Ok(()) => Ok(accepted),
+    }
 }
 
 /// Accepts a step of a held, reconciled run. `evidence` is what shows that it is done.
@@ -292,7 +295,8 @@ pub(super) fn require_evidence(of: &str, evidence: &str) -> Result<()> {
     Ok(())
 }
 
-pub(super) fn keep_evidence(files: &RunFiles, name: &str, evidence: &str) -> Result<()> {
+/// Keeps the evidence of a receipt beside it.
+pub fn keep_evidence(files: &RunFiles, name: &str, evidence: &str) -> Result<()> {
     let path = files.receipts().join(format!("{name}.evidence"));
     crate::store::directory::establish(files.receipts())?;
     replace(path, evidence.as_bytes(), Durability::Durable)

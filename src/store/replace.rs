@@ -186,7 +186,7 @@ pub fn litter(directory: &Path, clock: &crate::clock::Clock) -> Vec<(std::path::
 
 /// Whether nobody has a file locked.
 fn is_free(path: &Path) -> bool {
-    let Ok(file) = super::read::open(path) else {
+    let Ok(file) = read::open(path) else {
         // Nobody can be told from here, as before there were locks.
         return true;
     };

@@ -8,8 +8,13 @@ mod launch;
 mod look;
 mod plan;
 mod prompt;
+mod recover;
+mod resume;
 mod run;
+mod send;
 mod status;
+mod stop;
+mod take;
 
 use camino::Utf8PathBuf;
 use clap::Subcommand;
@@ -72,8 +77,18 @@ enum FleetCommand {
     Skill(look::SkillArguments),
     /// Run a plan, or one step given in words, until nothing is left to do
     Run(run::RunArguments),
+    /// Give a worker up that is gone, on your word, where nothing else can tell
+    Recover(recover::RecoverArguments),
+    /// Bring a run up to date and show what to do next; launches nothing without --go
+    Resume(resume::ResumeArguments),
+    /// Tell a worker something: its next turn
+    Send(send::SendArguments),
     /// Where a run's steps and workers stand
     Status(status::StatusArguments),
+    /// End workers, or a whole run; waits while a login is being refreshed
+    Stop(stop::StopArguments),
+    /// Take a worker's conversation over at this terminal; leaving it gives the worker back
+    Take(take::TakeArguments),
     /// The host of a running turn; started by launches, not by people
     #[command(name = crate::fleet::launch::begin::HOST_VERB, hide = true)]
     Host(hidden::LaunchDirectory),
@@ -180,8 +195,13 @@ pub(super) fn run(app: &App, arguments: FleetArguments) -> Result<Outcome> {
         FleetCommand::Providers => look::providers(app),
         FleetCommand::Doctor => look::doctor(app),
         FleetCommand::Skill(arguments) => look::skill(app, &arguments),
+        FleetCommand::Recover(arguments) => recover::run(app, &arguments),
+        FleetCommand::Resume(arguments) => resume::run(app, &arguments),
         FleetCommand::Run(arguments) => run::run(app, arguments),
+        FleetCommand::Send(arguments) => send::run(app, &arguments),
         FleetCommand::Status(arguments) => status::run(app, &arguments),
+        FleetCommand::Stop(arguments) => stop::run(app, &arguments),
+        FleetCommand::Take(arguments) => take::run(app, &arguments),
         FleetCommand::Host(directory) => hidden::host(app, directory),
         FleetCommand::Turn(directory) => hidden::turn(app, directory),
     }

@@ -1,6 +1,7 @@
 //! Runs of the fleet on a page.
 
 mod lead;
+mod steering;
 
 use jiff::Timestamp;
 
