@@ -1,8 +1,13 @@
 //! `agent-fleet fleet …`: a plan of work on leased workers.
 
 mod hidden;
+mod history;
+mod list;
+mod live;
+mod logs;
 mod run;
 mod status;
+mod wait;
 
 use camino::Utf8PathBuf;
 use clap::Subcommand;
@@ -24,10 +29,25 @@ pub(super) struct FleetArguments {
 #[derive(Debug, Subcommand)]
 #[command(defer = true)]
 enum FleetCommand {
+    /// Look on while a worker is at work
+    Attach(logs::AttachArguments),
+    /// Which launches there were, on which account, and how they ended
+    History(history::HistoryArguments),
+    /// The runs of this checkout, the newest first
+    List(list::ListArguments),
+    /// What a worker said and did
+    Logs(logs::LogsArguments),
+    /// The last lines of what a worker said and did
+    Peek(logs::PeekArguments),
     /// Run a plan, or one step given in words, until nothing is left to do
     Run(run::RunArguments),
     /// Where a run's steps and workers stand
     Status(status::StatusArguments),
+    /// Wait until something happens that a lead should know; exits 3 when nothing does in time
+    Wait(wait::WaitArguments),
+    /// Runs the program of an event; started by whoever wrote the event down, not by people
+    #[command(name = crate::fleet::notify::VERB, hide = true)]
+    Event(hidden::EventArguments),
     /// The host of a running turn; started by launches, not by people
     #[command(name = crate::fleet::launch::begin::HOST_VERB, hide = true)]
     Host(hidden::LaunchDirectory),
@@ -74,8 +94,15 @@ impl Ground {
 
 pub(super) fn run(app: &App, arguments: FleetArguments) -> Result<Outcome> {
     match arguments.command {
+        FleetCommand::Attach(arguments) => logs::attach(app, arguments),
+        FleetCommand::History(arguments) => history::run(app, &arguments),
+        FleetCommand::List(arguments) => list::run(app, &arguments),
+        FleetCommand::Logs(arguments) => logs::logs(app, arguments),
+        FleetCommand::Peek(arguments) => logs::peek(app, &arguments),
         FleetCommand::Run(arguments) => run::run(app, arguments),
         FleetCommand::Status(arguments) => status::run(app, &arguments),
+        FleetCommand::Wait(arguments) => wait::run(app, arguments),
+        FleetCommand::Event(arguments) => hidden::event(app, &arguments),
         FleetCommand::Host(directory) => hidden::host(app, directory),
         FleetCommand::Turn(directory) => hidden::turn(app, directory),
     }

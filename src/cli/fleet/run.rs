@@ -2,6 +2,7 @@
 
 use camino::Utf8PathBuf;
 
+use super::live::Live;
 use super::{App, Ground, Outcome};
 use crate::error::{Error, Result, code};
 use crate::fleet::begin;
@@ -59,15 +60,18 @@ pub(super) fn run(app: &App, arguments: RunArguments) -> Result<Outcome> {
     drop(board);
     let interrupts =
         Interrupts::watch().map_err(|error| Error::io("watch signals in", "/", &error))?;
+    let mut live = Live::new(app);
     let driven = drive(
         context,
         &files,
         &ground.settings,
         &ground.templates,
         &interrupts,
-        &mut |_, _| Ok(()),
+        &mut |board, _| live.tell(app, board),
     )?;
     let board = Board::look(&files)?;
+    live.tell(app, &board)?;
+    live.clear()?;
     let status = show::status(context, &board)?;
     if driven == Driven::Interrupted {
         app.note("note: nothing new is launched; workers that run, run on");

@@ -1,5 +1,7 @@
 //! Runs of the fleet on a page.
 
+mod watch;
+
 use jiff::Timestamp;
 
 use super::page::{Page, Role, nothing, paint};
