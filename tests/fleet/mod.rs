@@ -1,3 +1,7 @@
 //! Runs of the fleet, through the real program with scripted workers in a real checkout.
 
+mod follow;
+mod on_event;
 mod run;
+mod unread;
+mod wait;
