@@ -35,6 +35,8 @@ pub struct Situation<'a> {
     pub options: &'a Options,
     /// Most workers of a provider with a process at once; no bound when it is not named.
     pub most_of: &'a BTreeMap<ProviderKind, u32>,
+    /// Whether the worker's own wait counts: not for a launch that goes around what it waits for.
+    pub waits: bool,
     /// Whether file names that differ in case are one.
     pub case: Case,
     /// The time.
@@ -207,7 +209,10 @@ impl Situation<'_> {
             if worker.state.holds_slot() {
                 return Err(Refused::Active(name.clone(), worker.state));
             }
-            if let Some(until) = worker.held_until.filter(|until| *until > self.now) {
+            let held = worker
+                .held_until
+                .filter(|until| self.waits && *until > self.now);
+            if let Some(until) = held {
                 return Err(Refused::Waits {
                     worker: name.clone(),
                     until,

@@ -7,8 +7,10 @@ use jiff::tz::TimeZone;
 
 use super::board::Board;
 use super::exchange::Exchange;
+use super::launch::LaunchRecord;
 use super::model::{PlannedStep, Worker};
 use super::prompt::{Continued, Place, Templates};
+use super::record;
 use super::scope::diff::Diff;
 use super::turn::handoff::{Past, handoff};
 use super::verify::{self, worker_of};
@@ -17,6 +19,9 @@ use crate::error::{Error, Result};
 use crate::id::fleet::WorkerId;
 use crate::store::read;
 use crate::store::replace::{Durability, replace};
+
+/// The prompt of a turn that goes on in the same conversation after a limit.
+pub const CONTINUE: &str = "Continue where you were cut short.\n";
 
 /// The first prompt of a step; when an earlier launch of it left something, the one that continues it.
 pub fn author(
@@ -70,8 +75,15 @@ fn past(context: &Context, board: &Board, worker: &Worker) -> Result<Vec<Past>> 
     let workspace = board.workspace(context, board.step(&worker.step)?);
     let exchange = Exchange::new(&workspace, &board.run.id);
     let mut past = Vec::new();
+    let mut provider = worker.assignment.provider;
     for number in 1..=worker.launch {
-        let output = board.files.launch(&worker.name, number).output();
+        let files = board.files.launch(&worker.name, number);
+        // An alternative of the tier may be another provider's; the next turn of a conversation is the same one's.
+        let launch: Option<LaunchRecord> = record::load(&files.launch()).unwrap_or_default();
+        provider = launch
+            .and_then(|launch| launch.provider())
+            .unwrap_or(provider);
+        let output = files.output();
         let left = output.metadata().is_ok_and(|found| found.len() > 0);
         if !left {
             continue;
@@ -80,7 +92,7 @@ fn past(context: &Context, board: &Board, worker: &Worker) -> Result<Vec<Past>> 
             .read(&exchange.prompt(&worker.name, number))
             .unwrap_or(None);
         let launch = Past::new(number, asked.as_deref().unwrap_or_default())
-            .read(worker.assignment.provider, &output, &context.clock, &local)
+            .read(provider, &output, &context.clock, &local)
             .map_err(|error| Error::io("read", &output, &error))?;
         past.push(launch);
     }

@@ -1,7 +1,8 @@
 //! `fleet run`: the loop around one step of a run, until nothing is left that could happen by itself.
 //!
 //! It owns nothing: killed, it loses latency and no truth, and another one goes on from the same files. Between steps
-//! it sleeps on the ends of the hosts, not on a clock.
+//! it sleeps on the ends of the hosts, not on a clock. It ends when two looks in a row find the same, nothing runs and
+//! nothing is waited for: what is left is a person's.
 
 use std::time::Duration;
 
@@ -9,14 +10,14 @@ use jiff::Timestamp;
 
 use super::board::Board;
 use super::files::RunFiles;
-use super::launch::StartedRecord;
+use super::launch::{Life, StartedRecord};
 use super::model::{RunState, WorkerState};
 use super::prompt::Templates;
 use super::record;
 use super::settings::Settings;
 use super::tick::{Aim, Ticked, tick};
 use crate::env::Context;
-use crate::error::Result;
+use crate::error::{Class, Result, code};
 use crate::sys::interrupt::Interrupts;
 use crate::sys::process::Endings;
 use crate::sys::tend::Tended;
@@ -43,13 +44,22 @@ pub fn drive(
     seen: &mut dyn FnMut(&Board, &Ticked) -> Result<()>,
 ) -> Result<Driven> {
     let mut hosts: Vec<Tended> = Vec::new();
+    let mut before = None;
     loop {
         let aim = if interrupts.came() {
             Aim::Settle
         } else {
             Aim::Advance
         };
-        let mut ticked = tick(context, files, settings, templates, aim)?;
+        let mut ticked = match tick(context, files, settings, templates, aim) {
+            Ok(ticked) => ticked,
+            // Another command changes the run; it is the next look's to see how.
+            Err(error) if error.code.class == Class::Busy && !interrupts.came() => {
+                context.clock.pause(LONGEST_SLEEP);
+                continue;
+            }
+            Err(error) => return Err(error),
+        };
         hosts.extend(ticked.launched.drain(..).map(|(_, host)| host));
         hosts.retain_mut(|host| !host.has_ended());
         let board = Board::look(files)?;
@@ -71,6 +81,20 @@ pub fn drive(
         if !waits && state != RunState::Planned && !could_go_on(&board) {
             return Ok(Driven::Settled(state));
         }
+        let now = (board.progress.clone(), board.workers.clone());
+        let runs = board
+            .workers
+            .values()
+            .any(|worker| worker.state.holds_slot() || worker.state == WorkerState::Limited);
+        let held = ticked
+            .refused
+            .iter()
+            .any(|(_, error)| error.code == code::HELD);
+        let stands = before.as_ref() == Some(&now) && !runs && ticked.wake.is_none() && !held;
+        if stands {
+            return Ok(Driven::Settled(state));
+        }
+        before = Some(now);
         sleep(&board, ticked.wake, context.clock.now());
     }
 }
@@ -109,7 +133,11 @@ fn sleep(board: &Board, wake: Option<Timestamp>, now: Timestamp) {
         .filter_map(|worker| {
             let path = board.files.launch(&worker.name, worker.launch).started();
             let started: StartedRecord = record::load(&path).ok()??;
-            Some(started.host.pid)
+            // One that outlived its host is waited for itself.
+            Some(match started.host.life() {
+                Life::Gone => started.child.pid,
+                Life::Alive | Life::Unknown => started.host.pid,
+            })
         });
     Endings::of(pids.collect::<Vec<_>>()).wait(span);
 }

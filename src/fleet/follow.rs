@@ -32,6 +32,8 @@ const PIECE: usize = 64 << 10;
 const PEEKED: u64 = 4 << 20;
 /// Most lines of what a provider's CLI complained of.
 const COMPLAINTS: usize = 8;
+/// Longest of them, in characters.
+const COMPLAINT: usize = 400;
 /// Longest sleep: nothing has to be seen that does not show in the files.
 const LONGEST_SLEEP: Duration = Duration::from_hours(1);
 
@@ -282,7 +284,7 @@ impl Shown {
         let complaints = String::from_utf8_lossy(&complaints).into_owned();
         if !complaints.trim().is_empty() {
             found.push(self.line("line", "! its error output ends:".to_owned()));
-            found.extend(self.lines(&last_lines(&complaints, "    ", COMPLAINTS)));
+            found.extend(self.lines(&last_lines(&complaints, "    ", COMPLAINTS, COMPLAINT)));
         }
         let row = history::row(board, &self.worker, self.number)?;
         let how = match (&row.reason, row.status, row.signal) {

@@ -1,8 +1,9 @@
 //! What was intended and what came of it: one line per record, appended and synced under the run's lock.
 //!
 //! An intent is on disk before its effect begins. The first outcome closes it, whatever is appended later. An
-//! intent without an outcome keeps what it holds. A line that a killed writer tore is ended by the next one; lines
-//! that cannot be read are counted, and stop new launches but no reading.
+//! intent without an outcome keeps what it holds. A line that a killed writer tore is ended by the next one and
+//! counts as none: what it was to begin had not begun. Lines that cannot be read otherwise are counted, and stop new
+//! launches but no reading.
 
 use std::io::{Read as _, Seek as _, SeekFrom};
 
@@ -68,7 +69,7 @@ pub struct Ledger {
     path: Utf8PathBuf,
     /// Every line that could be read, in order.
     pub records: Vec<Record>,
-    /// Lines that could not.
+    /// Lines that could not, torn ones apart.
     pub corrupt: usize,
 }
 
@@ -185,6 +186,7 @@ pub fn parse(bytes: &[u8]) -> (Vec<Record>, usize) {
         }
         match serde_json::from_slice(line) {
             Ok(record) => records.push(record),
+            Err(error) if error.is_eof() => {}
             Err(_) => corrupt += 1,
         }
     }
@@ -224,10 +226,11 @@ mod tests {
         let mut torn = append::stream(&path).unwrap();
         torn.write_all(b"{\"id\":\"2\",").unwrap();
         let mut ledger = Ledger::load(&path).unwrap();
-        assert_eq!((ledger.records.len(), ledger.corrupt), (1, 1));
+        assert_eq!((ledger.records.len(), ledger.corrupt), (1, 0));
         assert!(ledger.append(record("3", Kind::Done, Some("1"))).unwrap());
         let ledger = Ledger::load(&path).unwrap();
-        assert_eq!((ledger.records.len(), ledger.corrupt), (2, 1));
+        assert_eq!((ledger.records.len(), ledger.corrupt), (2, 0));
+        assert_eq!(super::parse(b"{\"id\":7}\nnothing of ours\n{\"id\":").1, 2);
         assert_eq!(ledger.open_intents().count(), 0);
     }
 

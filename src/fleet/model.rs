@@ -230,6 +230,9 @@ pub struct Worker {
     /// Texts for its next turns, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub queue: Vec<String>,
+    /// Texts that the current launch took from the queue; they go back when nothing of it ran.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub taken: Vec<String>,
 }
 
 /// `run.json`.

@@ -5,6 +5,7 @@
 //! ids that say what they are about, attempts are counted by token, and the worker's record, which ends the
 //! repetition, is written last.
 
+use camino::Utf8Path;
 use jiff::tz::TimeZone;
 
 use super::board::{Board, Entry};
@@ -19,6 +20,7 @@ use super::report;
 use super::settle::{Happened, Settled, settle};
 use super::turn::{self, Ended, ExitFacts, Turn};
 use crate::clock::ROUTINE;
+use crate::crash_point;
 use crate::env::Context;
 use crate::error::{Class, Error, Result, code};
 use crate::id::Task;
@@ -214,8 +216,17 @@ fn ended(
     observed: &Observed,
     exit: Option<Exit>,
 ) -> Result<()> {
+    let output = board.files.launch(&worker.name, worker.launch).output();
+    if exit.is_none() && observed.receipt.is_none() && is_empty(&output) {
+        // The child went no further than its gate, or died before the broker answered it.
+        return end(context, board, worker, observed, &Happened::NeverStarted);
+    }
     if let Some(receipt) = observed.receipt.as_ref().filter(|receipt| !receipt.ok) {
         let code = receipt.code.as_deref().unwrap_or("unknown");
+        if code == code::TASK_OWNED.name && lease_life(context, &worker.task) == Life::Gone {
+            // The earlier process that it met has ended since.
+            return end(context, board, worker, observed, &Happened::NeverStarted);
+        }
         let happened = Happened::Refused {
             code,
             class: class_of(code),
@@ -246,6 +257,10 @@ fn ended(
         note_denied(board, &worker, tools)?;
     }
     end(context, board, &worker, observed, &happened)
+}
+
+fn is_empty(output: &Utf8Path) -> bool {
+    output.metadata().map_or(true, |found| found.len() == 0)
 }
 
 /// Id of the ledger's intent to interrupt a worker's current turn.
@@ -343,7 +358,12 @@ fn end(
 ) -> Result<()> {
     let mut progress = board.progress_of(&worker.step);
     let most = board.run.options.max_attempts;
-    let counted = u32::try_from(progress.attempts.len()).unwrap_or(u32::MAX);
+    // Cut short after the step was saved, this launch is among them already.
+    let others = progress
+        .attempts
+        .iter()
+        .filter(|token| **token != worker.token);
+    let counted = u32::try_from(others.count()).unwrap_or(u32::MAX);
     let left = most.saturating_sub(counted.saturating_add(1));
     let settled = settle(worker, happened, left, context.clock.now());
     let name = worker.name.as_str();
@@ -364,6 +384,7 @@ fn end(
             reason: settled.reason.as_deref(),
         },
     )?;
+    crash_point!("reconcile.noted");
     if let Some(event) = settled.event {
         let id = format!("{name}.{}.{event}", worker.launch);
         board.tell(context, id, event, name, settled.reason.as_deref())?;
@@ -376,7 +397,20 @@ fn end(
         .filter(|_| progress.state != StepState::Dropped)
     {
         progress.state = state;
-        progress.reason.clone_from(&settled.reason);
+        // A step whose reviewer came to nothing still wants a review.
+        progress.reason = match state {
+            StepState::Checking => Some("review".to_owned()),
+            StepState::Pending
+            | StepState::Ready
+            | StepState::Running
+            | StepState::Reported
+            | StepState::Verified
+            | StepState::Failed
+            | StepState::Blocked
+            | StepState::ChangesRequested
+            | StepState::Dropped
+            | StepState::Skipped => settled.reason.clone(),
+        };
     }
     let ran = matches!(happened, Happened::Ended { .. });
     if let Some(family) = worker.assignment.family.as_ref().filter(|_| ran)
@@ -386,6 +420,13 @@ fn end(
         progress.author_families.push(family.clone());
     }
     board.save_progress(&worker.step, progress)?;
+    crash_point!("reconcile.progress");
+    let mut taken = worker.taken.clone();
+    let mut queue = worker.queue.clone();
+    if matches!(happened, Happened::NeverStarted | Happened::Refused { .. }) {
+        taken.append(&mut queue);
+        queue = taken;
+    }
     let Settled {
         worker: state,
         reason,
@@ -396,6 +437,8 @@ fn end(
         state,
         reason,
         held_until,
+        queue,
+        taken: Vec::new(),
         profile: profile_of(observed).or_else(|| worker.profile.clone()),
         ..worker.clone()
     })

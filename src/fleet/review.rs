@@ -40,10 +40,16 @@ pub fn is_wanted(board: &Board, step: &PlannedStep) -> bool {
         .workers
         .values()
         .any(|worker| worker.step == step.id && worker.state.holds_slot());
-    step.review_required
-        && idle
-        && progress.state == StepState::Checking
-        && progress.reason.as_deref() == Some("review")
+    // One that was handed back is judged first; one that came to nothing is launched again.
+    let due = match progress.reason.as_deref() {
+        Some("review") => true,
+        Some("acceptance") => false,
+        Some(_) | None => reviewer_of(&step.id).is_ok_and(|name| {
+            let reviewer = board.workers.get(&name);
+            reviewer.is_some_and(|reviewer| reviewer.state != WorkerState::Parked)
+        }),
+    };
+    step.review_required && idle && progress.state == StepState::Checking && due
 }
 
 /// What a reviewer of a step is started as: the first of its tier whose family wrote nothing of the step, and that is
@@ -258,7 +264,8 @@ fn ask_again(
     board.save_progress(&step.id, progress)
 }
 
-fn block(context: &Context, board: &mut Board, step: &PlannedStep, why: &str) -> Result<()> {
+/// Leaves a step to a person, and tells the lead once.
+pub fn block(context: &Context, board: &mut Board, step: &PlannedStep, why: &str) -> Result<()> {
     let launch = board
         .workers
         .get(&worker_of(&step.id)?)

@@ -17,6 +17,8 @@ use crate::quota::limit::Limit;
 pub const CAPACITY_PAUSE: Duration = Duration::from_secs(5);
 /// How long one is put off that met another command at work.
 pub const BUSY_PAUSE: Duration = Duration::from_secs(2);
+/// How long one is put off of which nothing ever ran: what kept its host from starting may keep the next one too.
+pub const NEVER_STARTED_PAUSE: Duration = Duration::from_secs(1);
 /// How long a limit without a stated reset is waited for.
 pub const UNSTATED_RESET: Duration = Duration::from_mins(30);
 
@@ -108,9 +110,7 @@ fn again(role: Role) -> StepState {
 /// `left` is how many attempts the step has left after this one.
 pub fn settle(worker: &Worker, happened: &Happened<'_>, left: u32, now: Timestamp) -> Settled {
     match happened {
-        Happened::NeverStarted => {
-            settled(WorkerState::Exited, Some(again(worker.role))).because("never_started")
-        }
+        Happened::NeverStarted => put_off(worker, "never_started", after(now, NEVER_STARTED_PAUSE)),
         Happened::Attested => settled(WorkerState::Exited, Some(StepState::Blocked))
             .because("recovered")
             .told("exited"),
@@ -123,6 +123,29 @@ pub fn settle(worker: &Worker, happened: &Happened<'_>, left: u32, now: Timestam
     }
 }
 
+/// Nothing of the launch ran, and it may be tried again later: what was to be a turn of a conversation stays one.
+fn put_off(worker: &Worker, why: &str, until: Timestamp) -> Settled {
+    if worker.state.is_ending() {
+        return stopped();
+    }
+    let texts = !worker.taken.is_empty() || !worker.queue.is_empty();
+    let state = match (worker.session.is_some(), texts) {
+        (false, _) => WorkerState::Exited,
+        (true, true) => WorkerState::Parked,
+        (true, false) => WorkerState::Limited,
+    };
+    settled(state, Some(again(worker.role)))
+        .because(why)
+        .until(until)
+}
+
+/// Somebody stopped it before anything of it ran: only somebody may start it again.
+fn stopped() -> Settled {
+    settled(WorkerState::Exited, Some(StepState::Blocked))
+        .because("stopped")
+        .told("exited")
+}
+
 fn refused(
     worker: &Worker,
     code: &str,
@@ -130,11 +153,6 @@ fn refused(
     retry_at: Option<Timestamp>,
     now: Timestamp,
 ) -> Settled {
-    let put_off = |pause| {
-        settled(WorkerState::Exited, Some(again(worker.role)))
-            .because(code)
-            .until(after(now, pause))
-    };
     let ask = || {
         settled(WorkerState::Exited, Some(StepState::Blocked))
             .because(code)
@@ -145,14 +163,15 @@ fn refused(
         ("task_owned", _) => settled(WorkerState::Unknown, None)
             .because(code)
             .told("unreachable"),
-        ("capacity", _) => put_off(CAPACITY_PAUSE),
+        _ if worker.state.is_ending() => stopped(),
+        ("capacity", _) => put_off(worker, code, after(now, CAPACITY_PAUSE)),
         (_, Some(Class::Capacity)) => {
             let at = retry_at.unwrap_or_else(|| after(now, UNSTATED_RESET));
-            settled(WorkerState::Exited, Some(again(worker.role)))
-                .because(code)
-                .until(at)
+            // What was refused before this alternative was tried may be over sooner.
+            let sooner = worker.held_until.filter(|until| *until > now);
+            put_off(worker, code, sooner.map_or(at, |until| until.min(at)))
         }
-        (_, Some(Class::Busy)) => put_off(BUSY_PAUSE),
+        (_, Some(Class::Busy)) => put_off(worker, code, after(now, BUSY_PAUSE)),
         (_, Some(Class::Identity | Class::System | Class::Internal) | None) => ask(),
         (_, Some(Class::Refused)) => ask().counted(),
     }

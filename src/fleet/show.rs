@@ -133,7 +133,7 @@ fn worker(board: &Board, worker: &Worker, now: Timestamp) -> WorkerStatus {
         model: worker.assignment.model.clone(),
         profile: worker.profile.clone(),
         session: worker.session.clone(),
-        held_until: worker.held_until,
+        held_until: worker.held_until.filter(|_| !worker.state.holds_slot()),
         report,
         report_age_seconds: age,
         queued: u32::try_from(worker.queue.len()).unwrap_or(u32::MAX),

@@ -77,6 +77,10 @@ impl Ready {
 }
 
 /// Whether a worker may be launched now; refused as [`super::admit::Refused`] says.
+#[expect(
+    clippy::too_many_arguments,
+    reason = "the run, its surroundings, and what is to be launched"
+)]
 pub fn admit(
     context: &Context,
     board: &Board,
@@ -85,8 +89,16 @@ pub fn admit(
     worker: &WorkerId,
     role: Role,
     assignment: &Assignment,
+    turn: &Turn,
 ) -> Result<()> {
     let now = context.clock.now();
+    let known = board.workers.get(worker);
+    // A limit is one account's: a new conversation goes to another, or to another of the tier. It waits only when the
+    // broker put off the same wish.
+    let around = known.is_some_and(|known| {
+        known.assignment != *assignment
+            || (known.state != WorkerState::Exited && *turn == Turn::New)
+    });
     let holds = hold::in_force(&FleetFiles::new(context), now)?;
     let situation = Situation {
         plan: board.plan()?,
@@ -97,6 +109,7 @@ pub fn admit(
         hold: hold::stopping(&holds, &board.files.repository, &board.run.id, &step.id),
         options: &board.run.options,
         most_of: &most_of(settings),
+        waits: !around,
         case: place::case(&board.run.repository),
         now,
     };
@@ -155,9 +168,15 @@ pub fn prepare(
     };
     directory::establish(files.events())?;
     write_down(&files, &launch)?;
-    let queue = known.as_ref().map_or_else(Vec::new, |worker| {
-        worker.queue.iter().skip(order.taken).cloned().collect()
-    });
+    let mut taken = known
+        .as_ref()
+        .map_or_else(Vec::new, |known| known.queue.clone());
+    let queue = taken.split_off(order.taken.min(taken.len()));
+    // An alternative is tried while the first choice is waited for: whichever is free first goes on.
+    let held_until = known
+        .as_ref()
+        .filter(|known| known.assignment != order.assignment)
+        .and_then(|known| known.held_until);
     let worker = Worker {
         schema: SCHEMA,
         name: order.worker.clone(),
@@ -174,9 +193,10 @@ pub fn prepare(
             Turn::Next => known.as_ref().and_then(|worker| worker.session.clone()),
         },
         profile: known.as_ref().and_then(|worker| worker.profile.clone()),
-        held_until: None,
+        held_until,
         reviewed_diff: order.reviewed_diff,
         queue,
+        taken,
         assignment: order.assignment,
     };
     let intent = launch_id(&worker);

@@ -3,8 +3,6 @@
 //! `fleet run` is a loop around it, `fleet launch --ready` does it once, and any number of commands may do it at once:
 //! each holds the run's lock for as long as it decides, and hosts are started after it is given back.
 
-use std::collections::BTreeSet;
-
 use jiff::{SignedDuration, Timestamp};
 
 use super::board::Board;
@@ -19,6 +17,7 @@ use super::prompt::{self, Templates};
 use super::reconcile::reconcile;
 use super::review;
 use super::settings::Settings;
+use super::settle;
 use super::start::{self, Order, Ready, Turn};
 use super::verify::{reviewer_of, worker_of};
 use super::{accept, verify};
@@ -196,16 +195,17 @@ fn next_of(
         return Ok(None);
     }
     if !worker.queue.is_empty() && worker.session.is_some() && worker.state == WorkerState::Parked {
-        return Ok(Some((
-            Turn::Next,
-            worker.assignment.clone(),
-            worker.queue.len(),
-        )));
+        let taken = worker.queue.len();
+        return Ok(Some(if waits_long(board, worker, now) {
+            (Turn::New, step.assignment.clone(), taken)
+        } else {
+            (Turn::Next, worker.assignment.clone(), taken)
+        }));
     }
     Ok(match worker.state {
         WorkerState::Limited => Some(going_on(board, step, worker, now)),
         WorkerState::Exited if progress.state == StepState::Ready => {
-            let assignment = if is_waiting(worker, now) {
+            let assignment = if waits_long(board, worker, now) {
                 alternative(step, worker).unwrap_or_else(|| worker.assignment.clone())
             } else {
                 step.assignment.clone()
@@ -223,8 +223,21 @@ fn next_of(
     })
 }
 
-fn is_waiting(worker: &Worker, now: Timestamp) -> bool {
-    worker.held_until.is_some_and(|until| until > now)
+/// Whether a worker waits longer than one that could go on elsewhere should: for a limit, not for a free place.
+fn waits_long(board: &Board, worker: &Worker, now: Timestamp) -> bool {
+    let options = &board.run.options;
+    let most = match options.going {
+        Going::Sticky => {
+            let seconds = i64::try_from(options.sticky_max_seconds).unwrap_or(i64::MAX);
+            SignedDuration::from_secs(seconds)
+        }
+        Going::Fresh => {
+            SignedDuration::try_from(settle::CAPACITY_PAUSE).unwrap_or(SignedDuration::MAX)
+        }
+    };
+    worker
+        .held_until
+        .is_some_and(|until| until.duration_since(now) > most)
 }
 
 /// How work goes on after a limit: the same conversation when its reset is near, else a new one elsewhere.
@@ -234,13 +247,9 @@ fn going_on(
     worker: &Worker,
     now: Timestamp,
 ) -> (Turn, Assignment, usize) {
-    let options = &board.run.options;
-    let most =
-        SignedDuration::from_secs(i64::try_from(options.sticky_max_seconds).unwrap_or(i64::MAX));
-    let near = worker
-        .held_until
-        .is_none_or(|until| until.duration_since(now) <= most);
-    let sticky = options.going == Going::Sticky && near && worker.session.is_some();
+    let sticky = board.run.options.going == Going::Sticky
+        && worker.session.is_some()
+        && !waits_long(board, worker, now);
     if sticky {
         (Turn::Next, worker.assignment.clone(), 0)
     } else {
@@ -277,6 +286,10 @@ fn start_due(
         if let Err(error) = start_step(context, board, settings, templates, step, now, ready) {
             if error.code == code::INTERNAL {
                 return Err(error);
+            }
+            if error.code == code::REVIEW_MISSING {
+                // Nobody of the tier may review it: a person decides.
+                review::block(context, board, step, error.code.name)?;
             }
             if let Some(at) = error.retry_at {
                 ticked.wake = Some(ticked.wake.map_or(at, |wake| wake.min(at)));
@@ -330,22 +343,29 @@ pub fn launch_author(
         &name,
         Role::Implementation,
         &assignment,
+        &turn,
     )?;
     review::make_workspace(context, board, step)?;
     let queue = board
         .workers
         .get(&name)
         .map_or_else(Vec::new, |worker| worker.queue.clone());
+    let texts: Vec<String> = queue.into_iter().take(taken).collect();
     let text = match (&turn, taken) {
-        (Turn::Next, 0) => "Continue where you were cut short.".to_owned(),
-        (Turn::Next, taken) => {
-            let texts: Vec<String> = queue.into_iter().take(taken).collect();
-            compose::next(context, board, step, &name, &texts)
-        }
-        (Turn::New, _) => match compose::prepared(board, &name)? {
+        (Turn::Next, 0) => compose::CONTINUE.to_owned(),
+        (Turn::Next, _) => compose::next(context, board, step, &name, &texts),
+        (Turn::New, 0) => match compose::prepared(board, &name)? {
             Some(text) if !board.workers.contains_key(&name) => text,
             _ => compose::author(context, board, templates, step)?,
         },
+        (Turn::New, _) => {
+            let first = compose::author(context, board, templates, step)?;
+            let next = compose::next(context, board, step, &name, &texts);
+            format!(
+                "{}\n\n# What is asked of you now\n\n{next}",
+                first.trim_end()
+            )
+        }
     };
     prompt::finished(&text, &board.files.prompt(&name))?;
     let order = Order {
@@ -378,6 +398,7 @@ pub fn launch_reviewer(
         &name,
         Role::Review,
         &assignment,
+        &Turn::New,
     )?;
     let diff = verify::diff(context, board, step)?;
     let text = compose::reviewer(context, board, templates, step, &name, &diff)?;
@@ -433,27 +454,28 @@ pub fn state_of(board: &Board) -> (RunState, Option<String>) {
         .iter()
         .map(|step| board.progress_of(&step.id).state)
         .collect();
-    let launched: BTreeSet<&StepId> = board.workers.values().map(|worker| &worker.step).collect();
+    let launched = !board.workers.is_empty() || !board.damaged.is_empty();
     let active = board.active().next().is_some();
     let has = |wanted: StepState| states.contains(&wanted);
     let failed = has(StepState::Failed);
-    let stops = failed && board.run.options.on_failure == OnFailure::Stop;
     // With a failure that stops the run, what was not begun will not begin.
-    let open = states.iter().any(|state| match state {
-        StepState::Verified
-        | StepState::Failed
-        | StepState::Dropped
-        | StepState::Skipped
-        | StepState::Blocked => false,
-        StepState::Pending | StepState::Ready => !stops,
+    let stops = failed && board.run.options.on_failure == OnFailure::Stop;
+    let moves = states.iter().any(|state| match state {
+        StepState::Ready => !stops,
         StepState::Running
         | StepState::Reported
         | StepState::Checking
         | StepState::ChangesRequested => true,
+        // One that is pending moves only after another one did.
+        StepState::Pending
+        | StepState::Verified
+        | StepState::Failed
+        | StepState::Dropped
+        | StepState::Skipped
+        | StepState::Blocked => false,
     });
-    if active || open {
-        let begun = active || !launched.is_empty();
-        let state = if begun {
+    if active || moves {
+        let state = if launched {
             RunState::Running
         } else {
             RunState::Planned

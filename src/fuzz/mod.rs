@@ -36,7 +36,7 @@ use crate::store::replace::{Durability, replace};
 pub type Target = fn(&[u8]);
 
 /// Every target by its name, which is that of its file in `tests/fuzz` and of its directory in `fixtures/fuzz`.
-pub const TARGETS: [(&str, Target); 21] = [
+pub const TARGETS: [(&str, Target); 23] = [
     ("arguments_claude", arguments_claude),
     ("arguments_codex", arguments_codex),
     ("audit", audit),

@@ -1,7 +1,9 @@
 //! Places where a test can end the process, one after each durable step.
 //!
 //! With the feature `test-fakes`, `AGENT_FLEET_TEST_CRASH_AT` aborts at the n-th point that the process passes, or
-//! at the first one of a name, and `AGENT_FLEET_TEST_CRASH_TRACE=<file>` lists the points it passes. Without it there is no code.
+//! at the first one of a name, and `AGENT_FLEET_TEST_CRASH_TRACE=<file>` lists the points it passes. Both count only
+//! processes one of whose words is `AGENT_FLEET_TEST_CRASH_ONLY`, where that is set: a command's switches are
+//! inherited by what it starts. Without the feature there is no code.
 
 /// Names a crash point.
 #[macro_export]
@@ -22,6 +24,11 @@ pub fn reached(name: &str) {
     use std::io::Write as _;
     use std::sync::atomic::{AtomicU32, Ordering};
     static PASSED: AtomicU32 = AtomicU32::new(0);
+    if let Some(only) = std::env::var_os("AGENT_FLEET_TEST_CRASH_ONLY")
+        && std::env::args_os().all(|word| word != only)
+    {
+        return;
+    }
     let count = PASSED.fetch_add(1, Ordering::SeqCst) + 1;
     if let Some(path) = std::env::var_os("AGENT_FLEET_TEST_CRASH_TRACE")
         && let Ok(mut file) = std::fs::OpenOptions::new()

@@ -1,5 +1,7 @@
 //! `agent-fleet fleet run`.
 
+use std::collections::BTreeSet;
+
 use camino::Utf8PathBuf;
 
 use super::live::Live;
@@ -8,8 +10,9 @@ use crate::error::{Error, Result, code};
 use crate::fleet::begin;
 use crate::fleet::board::Board;
 use crate::fleet::drive::{Driven, drive};
+use crate::fleet::files::RunFiles;
 use crate::fleet::locate::Place;
-use crate::fleet::model::{Accept, Options, Tier};
+use crate::fleet::model::{Accept, Options, RunState, Tier};
 use crate::fleet::plan::compile::{Compiled, Ground as Plans, compile};
 use crate::fleet::plan::text::{PlanText, StepText};
 use crate::fleet::settings::pools::Pools;
@@ -19,9 +22,9 @@ use crate::sys::interrupt::Interrupts;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct RunArguments {
-    /// A plan file, or the work in words
-    #[arg(value_name = "PLAN|TEXT")]
-    work: String,
+    /// A plan file, or the work in words; without it, a run that is there goes on
+    #[arg(value_name = "PLAN|TEXT", required_unless_present = "run")]
+    work: Option<String>,
     /// Name of the run; default the date and time
     #[arg(long, value_name = "RUN")]
     run: Option<RunId>,
@@ -43,21 +46,17 @@ pub(super) fn run(app: &App, arguments: RunArguments) -> Result<Outcome> {
     let context = &app.context;
     let place = Place::here(context)?;
     let ground = Ground::of(app, &place)?;
-    let Compiled { plan, options, .. } = compiled(app, &place, &ground, &arguments)?;
-    let id = if let Some(id) = arguments.run {
-        id
-    } else {
-        let now = context.clock.now().strftime("%Y%m%d-%H%M%S");
-        now.to_string().parse()?
+    let files = match (&arguments.work, &arguments.run) {
+        (None, Some(id)) => existing(app, &place, id)?,
+        (work, _) => begun(
+            app,
+            &place,
+            &ground,
+            work.as_deref().unwrap_or_default(),
+            &arguments,
+        )?,
     };
-    let options = Options {
-        accept: Accept::Program,
-        ..options
-    };
-    let mut board = begin::begin(context, &place, &id, options.clone())?;
-    begin::plan(&mut board, plan, options)?;
-    let files = board.files.clone();
-    drop(board);
+    let mut said = BTreeSet::new();
     let interrupts =
         Interrupts::watch().map_err(|error| Error::io("watch signals in", "/", &error))?;
     let mut live = Live::new(app);
@@ -67,7 +66,19 @@ pub(super) fn run(app: &App, arguments: RunArguments) -> Result<Outcome> {
         &ground.settings,
         &ground.templates,
         &interrupts,
-        &mut |board, _| live.tell(app, board),
+        &mut |board, ticked| {
+            for (step, error) in &ticked.refused {
+                let ordinary = matches!(
+                    error.code,
+                    code::STEP_NOT_READY | code::WORKER_ACTIVE | code::CAPACITY
+                );
+                let note = format!("note: `{step}` is not started: {}", error.message);
+                if !ordinary && said.insert(note.clone()) {
+                    app.note(&note);
+                }
+            }
+            live.tell(app, board)
+        },
     )?;
     let board = Board::look(&files)?;
     live.tell(app, &board)?;
@@ -79,17 +90,60 @@ pub(super) fn run(app: &App, arguments: RunArguments) -> Result<Outcome> {
     app.view(&status)
 }
 
+/// A run that has a plan, and goes on.
+fn existing(app: &App, place: &Place, id: &RunId) -> Result<RunFiles> {
+    begin::refuse_others(&app.context, place, id)?;
+    let board = Board::look(&place.run(id))?;
+    board.plan()?;
+    Ok(board.files)
+}
+
+/// A new run with the plan that is asked for; one of the name that was begun and has no plan yet gets it.
+fn begun(
+    app: &App,
+    place: &Place,
+    ground: &Ground,
+    work: &str,
+    arguments: &RunArguments,
+) -> Result<RunFiles> {
+    let context = &app.context;
+    let Compiled { plan, options, .. } = compiled(app, place, ground, work, arguments)?;
+    let id = if let Some(id) = arguments.run.clone() {
+        id
+    } else {
+        let now = context.clock.now().strftime("%Y%m%d-%H%M%S");
+        now.to_string().parse()?
+    };
+    let options = Options {
+        accept: Accept::Program,
+        ..options
+    };
+    let mut board = match begin::begin(context, place, &id, options.clone()) {
+        Err(error) if error.code == code::ALREADY_EXISTS => {
+            let board = Board::hold(context, &place.run(&id))?;
+            if board.run.state != RunState::Draft {
+                return Err(error.hint(format!("agent-fleet fleet run --run {id}")));
+            }
+            board
+        }
+        begun => begun?,
+    };
+    begin::plan(&mut board, plan, options)?;
+    Ok(board.files.clone())
+}
+
 /// The plan of a file or of words.
 fn compiled(
     app: &App,
     place: &Place,
     ground: &Ground,
+    work: &str,
     arguments: &RunArguments,
 ) -> Result<Compiled> {
     let context = &app.context;
-    let path = Utf8PathBuf::from(&arguments.work);
-    let is_file = !arguments.work.contains(char::is_whitespace)
-        && matches!(path.extension(), Some("toml" | "json"));
+    let path = Utf8PathBuf::from(work);
+    let is_file =
+        !work.contains(char::is_whitespace) && matches!(path.extension(), Some("toml" | "json"));
     let text = if is_file {
         let path = crate::registry::project::absolute(context, path.as_std_path())?;
         plan::load(context, &path, &place.root)?
@@ -101,7 +155,7 @@ fn compiled(
             );
         }
         let mut text = PlanText::default();
-        text.steps.push(words(arguments)?);
+        text.steps.push(words(work, arguments)?);
         text
     };
     let pools = Pools::of(&ground.registry);
@@ -117,8 +171,8 @@ fn compiled(
     )
 }
 
-fn words(arguments: &RunArguments) -> Result<StepText> {
-    let mut step = StepText::new("work".parse()?, arguments.work.clone());
+fn words(work: &str, arguments: &RunArguments) -> Result<StepText> {
+    let mut step = StepText::new("work".parse()?, work.to_owned());
     step.files.clone_from(&arguments.files);
     step.worktree = arguments.worktree;
     step.tier = arguments.tier.or(step.tier);

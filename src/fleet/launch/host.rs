@@ -115,6 +115,7 @@ pub fn turn(context: &Context, directory: Utf8PathBuf) -> Result<Infallible> {
         );
         return Err(Error::new(code::TIMEOUT, message).hint("agent-fleet fleet status"));
     }
+    crash_point!("turn.passed");
     let program = context
         .executable
         .clone()

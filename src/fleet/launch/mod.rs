@@ -18,6 +18,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
+use crate::id::ProviderKind;
 use crate::id::fleet::WorkerId;
 use crate::id::hex;
 use crate::sys::process;
@@ -46,6 +47,18 @@ pub struct LaunchRecord {
     pub at: Timestamp,
     /// In which boot.
     pub boot: String,
+}
+
+impl LaunchRecord {
+    /// The provider that it asks the broker for; `None` for the next turn of a conversation.
+    pub fn provider(&self) -> Option<ProviderKind> {
+        let ours = self.arguments.iter().take_while(|word| *word != "--");
+        let mut after = ours.skip_while(|word| *word != "--provider").skip(1);
+        let name = after.next()?;
+        ProviderKind::ALL
+            .into_iter()
+            .find(|kind| kind.name() == name)
+    }
 }
 
 /// `claim.json`: who may start the process, or that nobody may.

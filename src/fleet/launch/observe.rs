@@ -2,12 +2,14 @@
 
 use std::time::Duration;
 
+use camino::Utf8Path;
 use jiff::Timestamp;
+use serde::de::DeserializeOwned;
 
 use super::{ClaimRecord, ExitRecord, LaunchRecord, Life, StartedRecord, boot};
 use crate::error::Result;
 use crate::fleet::files::LaunchFiles;
-use crate::fleet::record;
+use crate::fleet::record::{self, RecordError};
 use crate::sys::tend::Exit;
 use crate::worker::receipt::Receipt;
 
@@ -104,7 +106,8 @@ pub struct Observed {
 
 /// Reads a launch. `lease` says whether the broker has a live lease of the task; it is asked at most once.
 ///
-/// Refused with `record_damaged` when one of its files cannot be read; a file of another token is not read.
+/// Refused with `record_damaged` when one of its files cannot be read or is another launch's. Once it is known how
+/// the child ended, the others decide nothing.
 pub fn look(
     files: &LaunchFiles,
     token: &str,
@@ -112,12 +115,17 @@ pub fn look(
     lease: impl FnOnce() -> Life,
 ) -> Result<Observed> {
     let launch: LaunchRecord = record::require(&files.launch())?;
-    let claim: Option<ClaimRecord> = record::load(&files.claim())?;
-    let started: Option<StartedRecord> = record::load(&files.started())?;
-    let exit: Option<ExitRecord> = record::load(&files.exit())?;
-    let claim = claim.filter(|claim| claim.token == token);
-    let started = started.filter(|started| started.token == token);
-    let exit = exit.filter(|exit| exit.token == token);
+    refuse_other(&files.launch(), &launch.token, token)?;
+    let exit = exit(files, token)?;
+    let claim = own(&files.claim(), token, |claim: &ClaimRecord| &claim.token);
+    let started = own(&files.started(), token, |started: &StartedRecord| {
+        &started.token
+    });
+    let (claim, started) = if exit.is_some() {
+        (claim.unwrap_or_default(), started.unwrap_or_default())
+    } else {
+        (claim?, started?)
+    };
     let life =
         |process: Option<&super::Process>| process.map_or(Life::Unknown, super::Process::life);
     let host = life(claim.as_ref().map(|claim| &claim.by));
@@ -138,11 +146,7 @@ pub fn look(
     // The exit may have come between the two looks.
     let seen = match (seen, facts.exit.is_none()) {
         (Seen::Ended(None), true) => {
-            let exit: Option<ExitRecord> = record::load(&files.exit())?;
-            Seen::Ended(
-                exit.filter(|exit| exit.token == token)
-                    .and_then(|exit| exit.exit()),
-            )
+            Seen::Ended(self::exit(files, token)?.and_then(|exit| exit.exit()))
         }
         _ => seen,
     };
@@ -152,6 +156,36 @@ pub fn look(
         started: facts.started,
         receipt: receipt(files)?,
     })
+}
+
+/// How the child ended, if its host said so.
+fn exit(files: &LaunchFiles, token: &str) -> Result<Option<ExitRecord>> {
+    own(&files.exit(), token, |exit: &ExitRecord| &exit.token)
+}
+
+/// Reads a record of this very launch; `None` when there is none.
+fn own<T: DeserializeOwned>(
+    path: &Utf8Path,
+    token: &str,
+    whose: impl Fn(&T) -> &str,
+) -> Result<Option<T>> {
+    let found: Option<T> = record::load(path)?;
+    if let Some(found) = &found {
+        refuse_other(path, whose(found), token)?;
+    }
+    Ok(found)
+}
+
+/// Refuses a record of another launch: what it says is not about this one, and what this one's said is lost.
+fn refuse_other(path: &Utf8Path, found: &str, token: &str) -> Result<()> {
+    if found == token {
+        return Ok(());
+    }
+    let damaged = RecordError::Damaged {
+        path: path.to_string(),
+        reason: "it belongs to another launch".to_owned(),
+    };
+    Err(damaged.into())
 }
 
 /// What the broker said of the launch; written without a sync, so one that is not whole counts as none.

@@ -58,7 +58,7 @@ pub fn permissions(provider: ProviderKind, role: Role) -> Vec<String> {
     words.iter().map(|word| (*word).to_owned()).collect()
 }
 
-/// The arguments of one turn; `prompt` is that of [`pointer`].
+/// The arguments of one turn; `prompt` is that of [`pointer()`].
 pub fn arguments(assignment: &Assignment, mode: Mode, prompt: &str) -> Vec<OsString> {
     let headless: &[&str] = match assignment.provider {
         // Nobody can be asked: said here, since the terminal, where somebody can, does not know the option.

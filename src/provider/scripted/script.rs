@@ -2,7 +2,7 @@
 //!
 //! One instruction per line or between `;`; `spawn` takes the rest of its line, `answer` all that follows. The
 //! whole script is read before anything is done, so a mistake does nothing. A prompt that points to a file
-//! means the script blocks in it.
+//! means the script blocks in it, or those of the file that it sends on to.
 
 use std::time::Duration;
 
@@ -45,6 +45,13 @@ pub(super) enum Instruction {
     Argv,
     /// `hold FILE`: waits until the file exists.
     Hold(String),
+    /// `unless FILE INSTRUCTION`: does it when the file does not exist.
+    Unless {
+        /// Relative to the workspace, or absolute.
+        file: String,
+        /// What is done otherwise.
+        then: Box<Instruction>,
+    },
     /// `usage PERCENT`: this much of every window is used now.
     Usage(f64),
 }
@@ -63,8 +70,10 @@ pub(super) enum Limit {
 }
 
 /// What an unknown instruction is answered with.
-const WORDS: &str =
-    "write, sleep, say, answer, spawn, deny, session, limit, crash, exit, env, argv, hold or usage";
+const WORDS: &str = "write, sleep, say, answer, spawn, deny, session, limit, crash, exit, env, argv, hold, unless or usage";
+
+/// What stands before the file that a handed over step is written in.
+const SENDS_ON: &str = "Read the step itself and hold to it: `";
 
 /// How the name of a fleet worker ends that reviews another's work.
 const REVIEWER: &str = "-review";
@@ -91,9 +100,18 @@ pub(super) fn pointed(prompt: &str) -> Option<Pointed<'_>> {
     })
 }
 
+/// The file that a text without blocks sends on to: a step that another conversation began.
+pub(super) fn sends_on(text: &str) -> Option<&str> {
+    let (_, rest) = text.split_once(SENDS_ON)?;
+    rest.split_once('`').map(|(file, _)| file)
+}
+
 /// The instructions of a file: those of its blocks that are fenced as `script`, or as `script review` for a
-/// worker that reviews. A file without such a block is a mistake.
-pub(super) fn blocks(text: &str, pointed: &Pointed<'_>) -> Result<Vec<Instruction>, String> {
+/// worker that reviews; `None` without such a block.
+pub(super) fn blocks(
+    text: &str,
+    pointed: &Pointed<'_>,
+) -> Result<Option<Vec<Instruction>>, String> {
     let wanted: &[&str] = if pointed.reviews {
         &["script", "review"]
     } else {
@@ -117,15 +135,7 @@ pub(super) fn blocks(text: &str, pointed: &Pointed<'_>) -> Result<Vec<Instructio
             instructions.extend(parse(&block.join("\n"))?);
         }
     }
-    if found {
-        Ok(instructions)
-    } else {
-        let name = wanted.join(" ");
-        Err(format!(
-            "`{}` has no block fenced as `{name}`",
-            pointed.file
-        ))
-    }
+    Ok(found.then_some(instructions))
 }
 
 /// How many backticks a line begins with, and what stands after them.
@@ -151,7 +161,11 @@ pub(super) fn parse(text: &str) -> Result<Vec<Instruction>, String> {
             break;
         }
         while !rest.is_empty() {
-            let whole = rest.split_whitespace().next() == Some("spawn");
+            let mut words = rest.split_whitespace();
+            let whole = match words.next() {
+                Some("unless") => words.nth(1) == Some("spawn"),
+                word => word == Some("spawn"),
+            };
             let (one, after) = match rest.split_once(';') {
                 Some(parts) if !whole => parts,
                 _ => (rest, ""),
@@ -218,6 +232,15 @@ fn instruction(text: &str) -> Result<Instruction, String> {
         "env" => Instruction::Env(rest.split_whitespace().map(str::to_owned).collect()),
         "argv" => Instruction::Argv,
         "hold" => Instruction::Hold(required("the file")?.to_owned()),
+        "unless" => {
+            let (file, then) = required("the file")?
+                .split_once(char::is_whitespace)
+                .ok_or("the instruction is missing")?;
+            Instruction::Unless {
+                file: file.to_owned(),
+                then: Box::new(instruction(then.trim())?),
+            }
+        }
         "usage" => Instruction::Usage(
             rest.trim_end_matches('%')
                 .parse()
@@ -238,13 +261,12 @@ fn seconds(text: &str) -> Result<Duration, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Instruction, Limit, Pointed, blocks, parse, pointed};
+    use super::{Instruction, Limit, Pointed, blocks, parse, pointed, sends_on};
     use std::time::Duration;
 
     #[test]
     fn instructions_are_split_by_lines_and_semicolons_but_commands_are_whole() {
-        let script =
-            "write a/b.txt one  two ; sleep 0.5;;\n\n spawn cd x; ls\nlimit quota 60\nenv A B";
+        let script = "write a/b.txt one  two ; sleep 0.5;;\n\n spawn cd x; ls\nlimit quota 60\nenv A B\nunless f spawn a; b\nunless f exit 3; env";
         assert_eq!(
             parse(script).unwrap(),
             vec![
@@ -259,6 +281,15 @@ mod tests {
                     resets_in: Duration::from_mins(1)
                 },
                 Instruction::Env(vec!["A".into(), "B".into()]),
+                Instruction::Unless {
+                    file: "f".into(),
+                    then: Box::new(Instruction::Spawn("a; b".into()))
+                },
+                Instruction::Unless {
+                    file: "f".into(),
+                    then: Box::new(Instruction::Exit(3))
+                },
+                Instruction::Env(vec![]),
             ]
         );
         assert_eq!(parse(" \n;").unwrap(), vec![]);
@@ -285,7 +316,7 @@ mod tests {
             "# Work\n```text\nscript\n```\n````script\n{script}```\nnot yet\n````\n```script\nsay two\n```\n\
              ```script review\nanswer\nStatus: approved"
         );
-        let found = blocks(&text, &worker).unwrap();
+        let found = blocks(&text, &worker).unwrap().unwrap();
         assert_eq!(
             (found.len(), &found[..2], &found[3]),
             (4, &all[..2], &Instruction::Say("two".into()))
@@ -294,16 +325,18 @@ mod tests {
             pointed("Read a b.md and follow it exactly. You are fleet worker lexer-review.")
                 .unwrap();
         let review = vec![Instruction::Answer("Status: approved".into())];
-        assert_eq!(blocks(&text, &reviewer).unwrap(), review);
+        assert_eq!(blocks(&text, &reviewer).unwrap().unwrap(), review);
         for silent in [
             "",
             "say hi",
             "```\nsay hi\n```",
             "```script review\nsay hi\n```",
         ] {
-            let error = blocks(silent, &worker).unwrap_err();
-            assert!(error.contains("`a b.md` has no block"), "{error}");
+            assert_eq!(blocks(silent, &worker).unwrap(), None);
         }
+        let sent = "1. Read the step itself and hold to it: `.fleet/a.step.md`.\n2. `b`";
+        assert_eq!(sends_on(sent), Some(".fleet/a.step.md"));
+        assert_eq!(sends_on("Continue."), None);
     }
 
     #[test]
@@ -323,6 +356,9 @@ mod tests {
             "usage NaN",
             "hold",
             "deny",
+            "unless",
+            "unless f",
+            "unless f fly",
             "answer",
             "say hi; answer x",
         ] {

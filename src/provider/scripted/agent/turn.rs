@@ -282,15 +282,45 @@ impl<'a> Agent<'a> {
         Ok(())
     }
 
-    /// What a prompt asks for: itself, or the blocks of the file that it points to.
+    /// What a prompt asks for: itself, or the blocks of the file that it points to. A file without blocks sends on to
+    /// another one, or means what the conversation was about.
     fn script(&self, prompt: &str) -> Result<Vec<Instruction>, String> {
         let Some(pointed) = script::pointed(prompt) else {
             return script::parse(prompt);
         };
-        let path = self.workspace.join(pointed.file);
+        let text = self.pointed_to(pointed.file)?;
+        if let Some(found) = script::blocks(&text, &pointed)? {
+            return Ok(found);
+        }
+        let earlier = self.earlier_files();
+        let others = script::sends_on(&text).into_iter();
+        for file in others.chain(earlier.iter().map(String::as_str)) {
+            if let Some(found) = script::blocks(&self.pointed_to(file)?, &pointed)? {
+                return Ok(found);
+            }
+        }
+        Err(format!(
+            "neither `{}` nor what it sends on to has a block fenced as `script`",
+            pointed.file
+        ))
+    }
+
+    fn pointed_to(&self, file: &str) -> Result<String, String> {
+        let path = self.workspace.join(file);
         let bytes = read::optional(&path).map_err(|error| error.message)?;
         let bytes = bytes.ok_or_else(|| format!("there is no `{}`", path.display()))?;
-        script::blocks(&String::from_utf8_lossy(&bytes), &pointed)
+        Ok(String::from_utf8_lossy(&bytes).into_owned())
+    }
+
+    /// The files that earlier prompts of the conversation pointed to, the last one first.
+    fn earlier_files(&self) -> Vec<String> {
+        let text = std::fs::read_to_string(self.transcript()).unwrap_or_default();
+        let files = text.lines().rev().filter_map(|line| {
+            let line: Value = serde_json::from_str(line).ok()?;
+            let pointed = script::pointed(line["text"].as_str()?)?;
+            (line["type"] == "prompt").then(|| pointed.file.to_owned())
+        });
+        files.collect()
     }
 
     fn say(&mut self, text: &str) -> Result<(), End> {
@@ -371,6 +401,13 @@ impl<'a> Agent<'a> {
                     clock.pause(HOLD_POLL);
                 }
                 Ok(())
+            }
+            Instruction::Unless { file, then } => {
+                if self.workspace.join(file).exists() {
+                    Ok(())
+                } else {
+                    self.perform(*then, account)
+                }
             }
             Instruction::Usage(percent) => self.change(account, |file| file.set_used(percent)),
         }
