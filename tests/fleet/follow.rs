@@ -21,7 +21,7 @@ fn following_goes_on_from_one_launch_to_the_next_and_ends_with_the_step() {
     let checkout = Checkout::with(1);
     // Its first process is killed once the test says so; the second is told otherwise.
     let script = "say it begins\nspawn while [ ! -e go ]; do sleep 0.05; done; kill -9 $PPID";
-    let goes_on = "```script\nsay it goes on\nsay Status: needs-verification\n```\n";
+    let goes_on = "Read {{prompt}} and {{handoff}}.\n```script\nsay it goes on\nsay Status: needs-verification\n```\n";
     checkout.write(".fleet/templates/handoff.md", goes_on);
     checkout.write("plan.toml", &step("one", "worktree = true", script));
     let run = checkout.start(&["run", "plan.toml", "--run", "r"]);
