@@ -34,8 +34,6 @@ const PEEKED: u64 = 4 << 20;
 const COMPLAINT: usize = 400;
 /// Most lines of it.
 const COMPLAINTS: usize = 8;
-/// Longest of them, in characters.
-const COMPLAINT: usize = 400;
 /// Longest sleep: nothing has to be seen that does not show in the files.
 const LONGEST_SLEEP: Duration = Duration::from_hours(1);
 

@@ -1,7 +1,14 @@
 //! Runs of the fleet, through the real program with scripted workers in a real checkout.
 
+mod doctor;
 mod follow;
+mod hold;
+mod judge;
+mod launch;
+mod merge;
 mod on_event;
+mod plan;
 mod run;
+mod skill;
 mod unread;
 mod wait;
