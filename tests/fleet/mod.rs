@@ -1,3 +1,5 @@
 //! Runs of the fleet, through the real program with scripted workers in a real checkout.
 
+mod reviews;
+mod rules;
 mod run;
