@@ -1,5 +1,7 @@
 //! Runs of the fleet as callers see them. States are words; new ones may be added.
 
+pub mod steering;
+
 use camino::Utf8PathBuf;
 use jiff::Timestamp;
 use schemars::JsonSchema;

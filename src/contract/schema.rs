@@ -10,6 +10,7 @@ use super::document::{Contract, Version};
 use super::enrollment::{Enrolled, EnrollmentList};
 use super::failure::Failure;
 use super::fleet::RunStatus;
+use super::fleet::steering::{FleetStopped, Sent};
 use super::identity::{AuthStatus, AuthStatusList, ProfileIdentity, VerificationList};
 use super::import::{Imported, Surveyed};
 use super::launch::Validated;
@@ -46,8 +47,13 @@ const ANSWERS: &[(&str, Define)] = &[
     ("contract", define::<Contract>),
     ("doctor", define::<Doctor>),
     ("exec --validate-only", define::<Validated>),
+    ("fleet recover", define::<RunStatus>),
+    ("fleet resume", define::<RunStatus>),
     ("fleet run", define::<RunStatus>),
+    ("fleet send", define::<Sent>),
     ("fleet status", define::<RunStatus>),
+    ("fleet stop", define::<FleetStopped>),
+    ("fleet take", define::<RunStatus>),
     ("init", define::<Initialised>),
     ("init --import", define::<Surveyed>),
     ("lease acquire", define::<Selection>),

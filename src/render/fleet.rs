@@ -1,5 +1,7 @@
 //! Runs of the fleet on a page.
 
+mod steering;
+
 use jiff::Timestamp;
 
 use super::page::{Page, Role, nothing, paint};

@@ -6,6 +6,7 @@ use super::{App, Ground, Outcome};
 use crate::error::{Error, Result};
 use crate::fleet::files::{FleetFiles, RunFiles};
 use crate::fleet::launch::host::{self, Hosted};
+use crate::fleet::send::go_on;
 use crate::fleet::tick::{Aim, tick};
 
 #[derive(Debug, clap::Args)]
@@ -17,9 +18,10 @@ pub(super) struct LaunchDirectory {
 pub(super) fn host(app: &App, arguments: LaunchDirectory) -> Result<Outcome> {
     let context = &app.context;
     let files = run_of(app, &arguments.directory)?;
-    if host::host(context, arguments.directory)? == Hosted::Late {
-        return Ok(Outcome::Done(0));
-    }
+    let launch = match host::host(context, arguments.directory)? {
+        Hosted::Late => return Ok(Outcome::Done(0)),
+        Hosted::Ended(launch, _) => launch,
+    };
     // What became of it is written down at once; were this cut short, the next command would do it.
     let board = crate::fleet::board::Board::look(&files)?;
     let ground = Ground::at(app, &board.run.repository)?;
@@ -29,6 +31,13 @@ pub(super) fn host(app: &App, arguments: LaunchDirectory) -> Result<Outcome> {
         &ground.settings,
         &ground.templates,
         Aim::Settle,
+    )?;
+    go_on(
+        context,
+        &files,
+        &ground.settings,
+        &ground.templates,
+        &launch.worker,
     )?;
     Ok(Outcome::Done(0))
 }

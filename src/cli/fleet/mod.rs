@@ -1,8 +1,13 @@
 //! `agent-fleet fleet …`: a plan of work on leased workers.
 
 mod hidden;
+mod recover;
+mod resume;
 mod run;
+mod send;
 mod status;
+mod stop;
+mod take;
 
 use camino::Utf8PathBuf;
 use clap::Subcommand;
@@ -26,8 +31,18 @@ pub(super) struct FleetArguments {
 enum FleetCommand {
     /// Run a plan, or one step given in words, until nothing is left to do
     Run(run::RunArguments),
+    /// Give a worker up that is gone, on your word, where nothing else can tell
+    Recover(recover::RecoverArguments),
+    /// Bring a run up to date and show what to do next; launches nothing without --go
+    Resume(resume::ResumeArguments),
+    /// Tell a worker something: its next turn
+    Send(send::SendArguments),
     /// Where a run's steps and workers stand
     Status(status::StatusArguments),
+    /// End workers, or a whole run; waits while a login is being refreshed
+    Stop(stop::StopArguments),
+    /// Take a worker's conversation over at this terminal; leaving it gives the worker back
+    Take(take::TakeArguments),
     /// The host of a running turn; started by launches, not by people
     #[command(name = crate::fleet::launch::begin::HOST_VERB, hide = true)]
     Host(hidden::LaunchDirectory),
@@ -74,8 +89,13 @@ impl Ground {
 
 pub(super) fn run(app: &App, arguments: FleetArguments) -> Result<Outcome> {
     match arguments.command {
+        FleetCommand::Recover(arguments) => recover::run(app, &arguments),
+        FleetCommand::Resume(arguments) => resume::run(app, &arguments),
         FleetCommand::Run(arguments) => run::run(app, arguments),
+        FleetCommand::Send(arguments) => send::run(app, &arguments),
         FleetCommand::Status(arguments) => status::run(app, &arguments),
+        FleetCommand::Stop(arguments) => stop::run(app, &arguments),
+        FleetCommand::Take(arguments) => take::run(app, &arguments),
         FleetCommand::Host(directory) => hidden::host(app, directory),
         FleetCommand::Turn(directory) => hidden::turn(app, directory),
     }
