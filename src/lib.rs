@@ -57,6 +57,8 @@
 //! | `state/fleet/runs/<checkout>-<run>/baseline.json` | [`fleet::begin`] |
 //! | `state/fleet/runs/<checkout>-<run>/launches/<worker>.<n>/` | [`fleet::launch`] |
 //! | `state/fleet/runs/<checkout>-<run>/ledger.jsonl` | [`fleet::ledger`] |
+//! | `state/fleet/runs/<checkout>-<run>/consumers/` | [`fleet::cursor`] |
+//! | `state/fleet/runs/<checkout>-<run>/on_event.log` | [`fleet::notify`] |
 //! | `state/fleet/runs/<checkout>-<run>/receipts/` | [`fleet::verify`], [`fleet::review`] |
 //! | `state/fleet/runs/<checkout>-<run>/prompts/` | [`fleet::compose`] |
 //! | `state/fleet/runs/<checkout>-<run>/snapshots/<step>/` | [`fleet::scope::snapshot`] |

@@ -137,6 +137,7 @@ fn plan(tour: &mut Tour<'_>) -> Result<&'static str, String> {
 
 fn run(tour: &mut Tour<'_>) -> Result<&'static str, String> {
     tour.show(&["fleet", "run", "plan.toml", "--run", RUN], 0)?;
+    tour.show(&["fleet", "status"], 0)?;
     let status = status(tour)?;
     expect("the run", &status["state"], &"done".into())?;
     for step in ["lexer", "parser", "notes"] {
@@ -148,6 +149,7 @@ fn run(tour: &mut Tour<'_>) -> Result<&'static str, String> {
 }
 
 fn limit(tour: &mut Tour<'_>) -> Result<&'static str, String> {
+    tour.show(&["fleet", "history", "lexer"], 0)?;
     tour.head(".fleet/runs/tour/evidence/lexer.2.handoff.md", 3)?;
     let lexer = tour.file("lexer.txt")?;
     expect(
@@ -177,10 +179,12 @@ fn limit(tour: &mut Tour<'_>) -> Result<&'static str, String> {
 }
 
 fn review(tour: &mut Tour<'_>) -> Result<&'static str, String> {
+    tour.show(&["fleet", "logs", "parser-review"], 0)?;
     let status = status(tour)?;
     let reviewer = named(&status["workers"], "name", "parser-review")?;
     expect("its part", &reviewer["role"], &"review".into())?;
     expect("its model", &reviewer["model"], &"blue-small".into())?;
+    expect("its verdict", &reviewer["report"], &"approve".into())?;
     let author = named(&status["workers"], "name", "parser")?;
     expect("the author's model", &author["model"], &"red-large".into())?;
     Ok("a blue model approved what a red one wrote, bound to exactly that change")

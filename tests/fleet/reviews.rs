@@ -48,6 +48,7 @@ fn what_a_reviewer_wants_changed_is_changed_and_reviewed_anew() {
     assert_eq!(author["model"], "red-large", "{status}");
     assert_eq!(reviewer["model"], "blue-small", "{status}");
     assert_eq!(reviewer["role"], "review", "{status}");
+    assert_eq!(reviewer["report"], "approve", "{status}");
 }
 
 #[test]
