@@ -7,7 +7,7 @@ use super::board::Board;
 use super::files::FleetFiles;
 use super::hold::{self, Hold, Scope};
 use super::model::{PlannedStep, RunState, StepState, Worker};
-use super::report::{self, Status};
+use super::report::{self, Status, Verdict};
 use crate::contract::fleet::{HoldStatus, NotRead, RunStatus, StepStatus, WorkerStatus};
 use crate::env::Context;
 use crate::error::Result;
@@ -139,18 +139,29 @@ fn worker(board: &Board, worker: &Worker, now: Timestamp) -> WorkerStatus {
     }
 }
 
-/// What a report says of itself.
+/// What a report says of itself: its status, or the verdict of a review, which has none.
 pub fn said_of_itself(report: &Utf8Path) -> String {
     match crate::store::read::optional(report) {
-        Ok(Some(bytes)) => match report::status(&String::from_utf8_lossy(&bytes)) {
-            Some(Status::NeedsVerification) => "needs-verification".to_owned(),
-            Some(Status::Blocked) => "blocked".to_owned(),
-            Some(Status::Verified) => "verified".to_owned(),
-            Some(Status::Other(word)) => word,
-            None => "no status line".to_owned(),
-        },
+        Ok(Some(bytes)) => {
+            let text = String::from_utf8_lossy(&bytes);
+            match report::status(&text) {
+                Some(Status::NeedsVerification) => "needs-verification".to_owned(),
+                Some(Status::Blocked) => "blocked".to_owned(),
+                Some(Status::Verified) => "verified".to_owned(),
+                Some(Status::Other(word)) => word,
+                None => verdict_of(&text).to_owned(),
+            }
+        }
         Ok(None) => "-".to_owned(),
         Err(_) => "not read".to_owned(),
+    }
+}
+
+fn verdict_of(text: &str) -> &'static str {
+    match report::verdict(text).map(|review| review.verdict) {
+        Some(Verdict::Approve) => "approve",
+        Some(Verdict::ChangesRequested) => "changes-requested",
+        None => "no status line",
     }
 }
 

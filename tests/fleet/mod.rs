@@ -8,6 +8,8 @@ mod launch;
 mod merge;
 mod on_event;
 mod plan;
+mod reviews;
+mod rules;
 mod run;
 mod skill;
 mod unread;
