@@ -10,6 +10,7 @@ use super::document::{Contract, Version};
 use super::enrollment::{Enrolled, EnrollmentList};
 use super::failure::Failure;
 use super::fleet::RunStatus;
+use super::fleet::steering::{FleetStopped, Sent};
 use super::fleet::watch::{History, LogLine, Notice, Peek, RunList, Waited};
 use super::identity::{AuthStatus, AuthStatusList, ProfileIdentity, VerificationList};
 use super::import::{Imported, Surveyed};
@@ -52,9 +53,15 @@ const ANSWERS: &[(&str, Define)] = &[
     ("fleet list", define::<RunList>),
     ("fleet logs", define::<LogLine>),
     ("fleet peek", define::<Peek>),
+    ("fleet recover", define::<RunStatus>),
+    ("fleet resume, last line", define::<RunStatus>),
+    ("fleet resume, lines before", define::<Change>),
     ("fleet run, last line", define::<RunStatus>),
     ("fleet run, lines before", define::<Change>),
+    ("fleet send", define::<Sent>),
     ("fleet status", define::<RunStatus>),
+    ("fleet stop", define::<FleetStopped>),
+    ("fleet take", define::<RunStatus>),
     ("fleet wait", define::<Waited>),
     ("on_event, standard input", define::<Notice>),
     ("init", define::<Initialised>),

@@ -145,6 +145,14 @@ pub fn next(
     )
 }
 
+/// The prompt of a reviewer's turn that the lead's own words begin.
+pub fn next_review(texts: &[String]) -> String {
+    format!(
+        "{}\n\nEverything else holds as before: you change nothing, and your last message is the whole review anew, with its verdict.\n",
+        texts.join("\n\n").trim_end()
+    )
+}
+
 /// A prompt that a lead prepared by hand; `None` when there is none.
 pub fn prepared(board: &Board, name: &WorkerId) -> Result<Option<String>> {
     let bytes = read::optional(board.files.prompt(name))?;

@@ -10,9 +10,9 @@ use jiff::tz::TimeZone;
 
 use super::board::{Board, Entry};
 use super::exchange::Exchange;
-use super::launch::Life;
 use super::launch::observe::{Observed, Seen, look};
 use super::launch::revoke::revoke;
+use super::launch::{Before, Life};
 use super::ledger::{Episode, Kind};
 use super::model::{Role, StepState, Worker, WorkerState};
 use super::record;
@@ -23,8 +23,8 @@ use crate::clock::ROUTINE;
 use crate::crash_point;
 use crate::env::Context;
 use crate::error::{Class, Error, Result, code};
-use crate::id::Task;
 use crate::id::fleet::WorkerId;
+use crate::id::{ProfileId, Task};
 use crate::lease::LeaseStore as _;
 use crate::lease::TableStore;
 use crate::provider::home::conversation::Tail;
@@ -150,12 +150,12 @@ fn update(context: &Context, board: &mut Board, name: &WorkerId) -> Result<()> {
         Seen::Waiting => Ok(()),
         Seen::Overdue => {
             if revoke(&files, &worker.token, "overdue")? {
-                end(context, board, &worker, &observed, &Happened::NeverStarted)
+                never_started(context, board, &worker, &observed)
             } else {
                 Ok(())
             }
         }
-        Seen::NeverStarted => end(context, board, &worker, &observed, &Happened::NeverStarted),
+        Seen::NeverStarted => never_started(context, board, &worker, &observed),
         Seen::Running { .. } => {
             reached(context, board, &unreachable_id(&worker), name)?;
             running(board, &worker, &observed)
@@ -163,6 +163,46 @@ fn update(context: &Context, board: &mut Board, name: &WorkerId) -> Result<()> {
         Seen::Ended(exit) => ended(context, board, &worker, &observed, exit),
         Seen::Unknown => unknown(context, board, &worker, "not_seen"),
     }
+}
+
+/// No process of it ever ran.
+fn never_started(
+    context: &Context,
+    board: &mut Board,
+    worker: &Worker,
+    observed: &Observed,
+) -> Result<()> {
+    let happened = match &observed.launch.before {
+        Some(before) => Happened::GivenBack {
+            before,
+            report: None,
+        },
+        None => Happened::NeverStarted,
+    };
+    end(context, board, worker, None, &happened)
+}
+
+/// A person left the screen at which the worker had been taken over, or the broker refused it.
+fn given_back(
+    context: &Context,
+    board: &mut Board,
+    worker: &Worker,
+    observed: &Observed,
+    before: &Before,
+) -> Result<()> {
+    let refused = observed.receipt.as_ref().is_some_and(|receipt| !receipt.ok);
+    let report = if refused {
+        None
+    } else {
+        capture(context, board, worker, &Turn::default())?
+    };
+    let status = report.as_deref().and_then(report::status);
+    let happened = Happened::GivenBack {
+        before,
+        report: report.as_ref().map(|_| status.as_ref()),
+    };
+    let profile = profile_of(observed).filter(|_| !refused);
+    end(context, board, worker, profile, &happened)
 }
 
 /// Its process lives.
@@ -216,23 +256,27 @@ fn ended(
     observed: &Observed,
     exit: Option<Exit>,
 ) -> Result<()> {
+    if let Some(before) = &observed.launch.before {
+        return given_back(context, board, worker, observed, before);
+    }
     let output = board.files.launch(&worker.name, worker.launch).output();
     if exit.is_none() && observed.receipt.is_none() && is_empty(&output) {
         // The child went no further than its gate, or died before the broker answered it.
-        return end(context, board, worker, observed, &Happened::NeverStarted);
+        return end(context, board, worker, None, &Happened::NeverStarted);
     }
     if let Some(receipt) = observed.receipt.as_ref().filter(|receipt| !receipt.ok) {
         let code = receipt.code.as_deref().unwrap_or("unknown");
         if code == code::TASK_OWNED.name && lease_life(context, &worker.task) == Life::Gone {
             // The earlier process that it met has ended since.
-            return end(context, board, worker, observed, &Happened::NeverStarted);
+            return end(context, board, worker, None, &Happened::NeverStarted);
         }
         let happened = Happened::Refused {
             code,
             class: class_of(code),
             retry_at: receipt.retry_at,
         };
-        return end(context, board, worker, observed, &happened);
+        let profile = profile_of(observed);
+        return end(context, board, worker, profile, &happened);
     }
     let turn = read_turn(context, board, worker, observed)?;
     let report = capture(context, board, worker, &turn)?;
@@ -256,7 +300,13 @@ fn ended(
     if let Ended::Denied { tools } = &judged {
         note_denied(board, &worker, tools)?;
     }
-    end(context, board, &worker, observed, &happened)
+    let profile = profile_of(observed);
+    end(context, board, &worker, profile, &happened)
+}
+
+/// Id of the ledger's intent to stop a worker's current launch.
+pub fn stop_id(worker: &Worker) -> String {
+    format!("stop.{}.{}", worker.name, worker.launch)
 }
 
 fn is_empty(output: &Utf8Path) -> bool {
@@ -268,7 +318,7 @@ pub fn interrupt_id(worker: &Worker) -> String {
     format!("interrupt.{}.{}", worker.name, worker.launch)
 }
 
-fn profile_of(observed: &Observed) -> Option<crate::id::ProfileId> {
+fn profile_of(observed: &Observed) -> Option<ProfileId> {
     observed.receipt.as_ref()?.profile.clone()
 }
 
@@ -353,7 +403,7 @@ fn end(
     context: &Context,
     board: &mut Board,
     worker: &Worker,
-    observed: &Observed,
+    profile: Option<ProfileId>,
     happened: &Happened<'_>,
 ) -> Result<()> {
     let mut progress = board.progress_of(&worker.step);
@@ -369,7 +419,7 @@ fn end(
     let name = worker.name.as_str();
     let intent = launch_id(worker);
     let (kind, word) = match happened {
-        Happened::Ended { .. } => (Kind::Done, "done"),
+        Happened::Ended { .. } | Happened::GivenBack { .. } => (Kind::Done, "done"),
         Happened::NeverStarted | Happened::Refused { .. } => (Kind::Failed, "failed"),
         Happened::Attested => (Kind::Unknown, "unknown"),
     };
@@ -384,6 +434,22 @@ fn end(
             reason: settled.reason.as_deref(),
         },
     )?;
+    // Whoever asked for the end may have been cut short before it saw it.
+    for asked in [stop_id(worker), interrupt_id(worker)] {
+        if board.ledger.has(&asked) {
+            board.note(
+                context,
+                Entry {
+                    id: format!("{asked}.{word}"),
+                    kind,
+                    verb: asked.split('.').next().unwrap_or_default(),
+                    target: name,
+                    of: Some(&asked),
+                    reason: None,
+                },
+            )?;
+        }
+    }
     crash_point!("reconcile.noted");
     if let Some(event) = settled.event {
         let id = format!("{name}.{}.{event}", worker.launch);
@@ -439,19 +505,14 @@ fn end(
         held_until,
         queue,
         taken: Vec::new(),
-        profile: profile_of(observed).or_else(|| worker.profile.clone()),
+        profile: profile.or_else(|| worker.profile.clone()),
         ..worker.clone()
     })
 }
 
 /// Attests by hand that a worker's launch is over.
-pub fn attest(
-    context: &Context,
-    board: &mut Board,
-    worker: &Worker,
-    observed: &Observed,
-) -> Result<()> {
-    end(context, board, worker, observed, &Happened::Attested)
+pub fn attest(context: &Context, board: &mut Board, worker: &Worker) -> Result<()> {
+    end(context, board, worker, None, &Happened::Attested)
 }
 
 /// Id of the ledger's intent of a worker's current launch.

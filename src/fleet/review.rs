@@ -5,10 +5,12 @@
 
 use jiff::Timestamp;
 
-use super::accept::Unmet;
+use super::accept::{self, Unmet};
 use super::board::Board;
+use super::files::RunFiles;
 use super::git::Git;
 use super::model::{Accept, Assignment, PlannedStep, Role, SCHEMA, StepState, WorkerState};
+use super::reconcile::reconcile;
 use super::record;
 use super::report::{self, Verdict};
 use super::repository::Repository;
@@ -83,6 +85,36 @@ pub fn reviewer(board: &Board, step: &PlannedStep, now: Timestamp) -> Result<Ass
             );
             Error::new(code::REVIEW_MISSING, message).hint("agent-fleet fleet plan --help")
         })
+}
+
+/// Runs the program's own checks of every step that was handed back, without the run's lock: they may take long.
+pub fn check_reported(context: &Context, files: &RunFiles, board: Board) -> Result<Board> {
+    let mut board = board;
+    let plan = board.plan()?.clone();
+    for step in &plan.steps {
+        let progress = board.progress_of(&step.id);
+        let waits = progress.state == StepState::Checking
+            && progress.reason.as_deref() == Some("acceptance");
+        if progress.state != StepState::Reported && !waits {
+            continue;
+        }
+        let mut checking = progress;
+        checking.state = StepState::Checking;
+        checking.reason = Some("acceptance".to_owned());
+        board.save_progress(&step.id, checking)?;
+        let before = verify::diff(context, &board, step)?;
+        let workspace = board.workspace(context, step);
+        drop(board);
+        let unmet = accept::check(context, &workspace, &step.accept)?;
+        board = Board::hold(context, files)?;
+        reconcile(context, &mut board)?;
+        let now = board.progress_of(&step.id);
+        let still = now.state == StepState::Checking && now.reason.as_deref() == Some("acceptance");
+        if still {
+            checked(context, &mut board, step, &before, &unmet)?;
+        }
+    }
+    Ok(board)
 }
 
 /// Draws the conclusions from what was checked of a step that was handed back; the diff was `before` when it began.

@@ -16,11 +16,13 @@ use super::plan::graph;
 use super::prompt::{self, Templates};
 use super::reconcile::reconcile;
 use super::review;
+use super::send;
 use super::settings::Settings;
 use super::settle;
 use super::start::{self, Order, Ready, Turn};
+use super::stop::STOP_RUN;
+use super::verify;
 use super::verify::{reviewer_of, worker_of};
-use super::{accept, verify};
 use crate::env::Context;
 use crate::error::{Error, Result, code};
 use crate::id::fleet::{StepId, WorkerId};
@@ -58,13 +60,13 @@ pub fn tick(
 ) -> Result<Ticked> {
     let mut ticked = Ticked::default();
     let mut board = settled(context, files)?;
-    if aim == Aim::Settle || board.run.state.is_final() {
+    if aim == Aim::Settle || is_over(&board) {
         ticked.state = Some(close(context, &mut board)?);
         return Ok(ticked);
     }
     review::conclude(context, &mut board)?;
     if board.run.options.accept == Accept::Program {
-        board = check_reported(context, files, board)?;
+        board = review::check_reported(context, files, board)?;
     }
     promote(&mut board)?;
     let mut ready = Vec::new();
@@ -100,6 +102,17 @@ fn settled(context: &Context, files: &RunFiles) -> Result<Board> {
     reconcile(context, &mut board)?;
     promote(&mut board)?;
     Ok(board)
+}
+
+/// Whether nothing of a run is launched any more: it has ended, or is being stopped as a whole.
+pub fn is_over(board: &Board) -> bool {
+    board.run.state.is_final() || board.ledger.has(STOP_RUN)
+}
+
+/// Brings the steps and the state of a held, reconciled run up to date.
+pub fn settle_run(context: &Context, board: &mut Board) -> Result<RunState> {
+    promote(board)?;
+    close(context, board)
 }
 
 /// Makes steps ready whose needs are verified, and skips those whose needs will never be.
@@ -149,36 +162,6 @@ pub fn promote(board: &mut Board) -> Result<()> {
     Ok(())
 }
 
-/// Runs the program's own checks of every step that was handed back, without the run's lock: they may take long.
-fn check_reported(context: &Context, files: &RunFiles, board: Board) -> Result<Board> {
-    let mut board = board;
-    let plan = board.plan()?.clone();
-    for step in &plan.steps {
-        let progress = board.progress_of(&step.id);
-        let waits = progress.state == StepState::Checking
-            && progress.reason.as_deref() == Some("acceptance");
-        if progress.state != StepState::Reported && !waits {
-            continue;
-        }
-        let mut checking = progress;
-        checking.state = StepState::Checking;
-        checking.reason = Some("acceptance".to_owned());
-        board.save_progress(&step.id, checking)?;
-        let before = verify::diff(context, &board, step)?;
-        let workspace = board.workspace(context, step);
-        drop(board);
-        let unmet = accept::check(context, &workspace, &step.accept)?;
-        board = Board::hold(context, files)?;
-        reconcile(context, &mut board)?;
-        let now = board.progress_of(&step.id);
-        let still = now.state == StepState::Checking && now.reason.as_deref() == Some("acceptance");
-        if still {
-            review::checked(context, &mut board, step, &before, &unmet)?;
-        }
-    }
-    Ok(board)
-}
-
 /// What a step's author would do next.
 fn next_of(
     board: &Board,
@@ -194,12 +177,16 @@ fn next_of(
     if worker.state.holds_slot() {
         return Ok(None);
     }
-    if !worker.queue.is_empty() && worker.session.is_some() && worker.state == WorkerState::Parked {
-        let taken = worker.queue.len();
+    let queued = worker.queue.len();
+    if queued > 0
+        && worker.session.is_some()
+        && worker.state == WorkerState::Parked
+        && !progress.state.is_final()
+    {
         return Ok(Some(if waits_long(board, worker, now) {
-            (Turn::New, step.assignment.clone(), taken)
+            (Turn::New, step.assignment.clone(), queued)
         } else {
-            (Turn::Next, worker.assignment.clone(), taken)
+            (Turn::Next, worker.assignment.clone(), queued)
         }));
     }
     Ok(match worker.state {
@@ -210,7 +197,7 @@ fn next_of(
             } else {
                 step.assignment.clone()
             };
-            Some((Turn::New, assignment, 0))
+            Some((Turn::New, assignment, queued))
         }
         WorkerState::Parked
         | WorkerState::Exited
@@ -251,9 +238,9 @@ fn going_on(
         && worker.session.is_some()
         && !waits_long(board, worker, now);
     if sticky {
-        (Turn::Next, worker.assignment.clone(), 0)
+        (Turn::Next, worker.assignment.clone(), worker.queue.len())
     } else {
-        (Turn::New, step.assignment.clone(), 0)
+        (Turn::New, step.assignment.clone(), worker.queue.len())
     }
 }
 
@@ -313,6 +300,10 @@ fn start_step(
         ready.push(launch_author(
             context, board, settings, templates, step, turn, assignment, taken,
         )?);
+    } else if let Some(turn) =
+        send::launch_queued(context, board, settings, templates, &reviewer_of(&step.id)?)?
+    {
+        ready.push(turn);
     } else if review::is_wanted(board, step) {
         ready.push(launch_reviewer(context, board, settings, templates, step)?);
     }
@@ -352,8 +343,8 @@ pub fn launch_author(
         .map_or_else(Vec::new, |worker| worker.queue.clone());
     let texts: Vec<String> = queue.into_iter().take(taken).collect();
     let text = match (&turn, taken) {
-        (Turn::Next, 0) => compose::CONTINUE.to_owned(),
-        (Turn::Next, _) => compose::next(context, board, step, &name, &texts),
+        (Turn::Next | Turn::Taken, 0) => compose::CONTINUE.to_owned(),
+        (Turn::Next | Turn::Taken, _) => compose::next(context, board, step, &name, &texts),
         (Turn::New, 0) => match compose::prepared(board, &name)? {
             Some(text) if !board.workers.contains_key(&name) => text,
             _ => compose::author(context, board, templates, step)?,
@@ -420,7 +411,17 @@ fn close(context: &Context, board: &mut Board) -> Result<RunState> {
     if board.run.state.is_final() {
         return Ok(board.run.state);
     }
-    let (state, reason) = state_of(board);
+    let (state, reason) = match state_of(board) {
+        // Stopped as a whole, and nobody may still run.
+        (state, _) if board.ledger.has(STOP_RUN) && !state.is_final() => {
+            if board.active().next().is_some() {
+                (state, Some("stopping".to_owned()))
+            } else {
+                (RunState::Stopped, Some("stopped".to_owned()))
+            }
+        }
+        drawn => drawn,
+    };
     let now = context.clock.now();
     if state.is_final() {
         let word = state.word();

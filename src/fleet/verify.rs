@@ -232,7 +232,8 @@ pub fn accept(
     Ok(diff)
 }
 
-fn keep_evidence(files: &RunFiles, name: &str, evidence: &str) -> Result<()> {
+/// Keeps the evidence of a receipt beside it.
+pub fn keep_evidence(files: &RunFiles, name: &str, evidence: &str) -> Result<()> {
     let path = files.receipts().join(format!("{name}.evidence"));
     crate::store::directory::establish(files.receipts())?;
     replace(path, evidence.as_bytes(), Durability::Durable)

@@ -2,10 +2,11 @@
 
 use camino::{Utf8Path, Utf8PathBuf};
 
-use super::{App, Outcome};
+use super::{App, Ground, Outcome};
 use crate::error::{Error, Result};
 use crate::fleet::files::{FleetFiles, RunFiles};
 use crate::fleet::launch::host::{self, Hosted};
+use crate::fleet::send::go_on;
 use crate::fleet::{notify, tick};
 
 #[derive(Debug, clap::Args)]
@@ -25,11 +26,21 @@ pub(super) struct EventArguments {
 pub(super) fn host(app: &App, arguments: LaunchDirectory) -> Result<Outcome> {
     let context = &app.context;
     let files = run_of(app, &arguments.directory)?;
-    if host::host(context, arguments.directory)? == Hosted::Late {
-        return Ok(Outcome::Done(0));
-    }
+    let launch = match host::host(context, arguments.directory)? {
+        Hosted::Late => return Ok(Outcome::Done(0)),
+        Hosted::Ended(launch, _) => launch,
+    };
     // What became of it is written down at once; were this cut short, the next command would do it.
     tick::settle(context, &files)?;
+    let board = crate::fleet::board::Board::look(&files)?;
+    let ground = Ground::at(app, &board.run.repository)?;
+    go_on(
+        context,
+        &files,
+        &ground.settings,
+        &ground.templates,
+        &launch.worker,
+    )?;
     Ok(Outcome::Done(0))
 }
 

@@ -5,8 +5,13 @@ mod history;
 mod list;
 mod live;
 mod logs;
+mod recover;
+mod resume;
 mod run;
+mod send;
 mod status;
+mod stop;
+mod take;
 mod wait;
 
 use camino::Utf8PathBuf;
@@ -41,6 +46,12 @@ enum FleetCommand {
     Peek(logs::PeekArguments),
     /// Run a plan, or one step given in words, until nothing is left to do
     Run(run::RunArguments),
+    /// Give a worker up that is gone, on your word, where nothing else can tell
+    Recover(recover::RecoverArguments),
+    /// Bring a run up to date and show what to do next; launches nothing without --go
+    Resume(resume::ResumeArguments),
+    /// Tell a worker something: its next turn
+    Send(send::SendArguments),
     /// Where a run's steps and workers stand
     Status(status::StatusArguments),
     /// Wait until something happens that a lead should know; exits 3 when nothing does in time
@@ -48,6 +59,10 @@ enum FleetCommand {
     /// Runs the program of an event; started by whoever wrote the event down, not by people
     #[command(name = crate::fleet::notify::VERB, hide = true)]
     Event(hidden::EventArguments),
+    /// End workers, or a whole run; waits while a login is being refreshed
+    Stop(stop::StopArguments),
+    /// Take a worker's conversation over at this terminal; leaving it gives the worker back
+    Take(take::TakeArguments),
     /// The host of a running turn; started by launches, not by people
     #[command(name = crate::fleet::launch::begin::HOST_VERB, hide = true)]
     Host(hidden::LaunchDirectory),
@@ -99,10 +114,15 @@ pub(super) fn run(app: &App, arguments: FleetArguments) -> Result<Outcome> {
         FleetCommand::List(arguments) => list::run(app, &arguments),
         FleetCommand::Logs(arguments) => logs::logs(app, arguments),
         FleetCommand::Peek(arguments) => logs::peek(app, &arguments),
+        FleetCommand::Recover(arguments) => recover::run(app, &arguments),
+        FleetCommand::Resume(arguments) => resume::run(app, &arguments),
         FleetCommand::Run(arguments) => run::run(app, arguments),
+        FleetCommand::Send(arguments) => send::run(app, &arguments),
         FleetCommand::Status(arguments) => status::run(app, &arguments),
         FleetCommand::Wait(arguments) => wait::run(app, arguments),
         FleetCommand::Event(arguments) => hidden::event(app, &arguments),
+        FleetCommand::Stop(arguments) => stop::run(app, &arguments),
+        FleetCommand::Take(arguments) => take::run(app, &arguments),
         FleetCommand::Host(directory) => hidden::host(app, directory),
         FleetCommand::Turn(directory) => hidden::turn(app, directory),
     }

@@ -56,16 +56,23 @@ pub(super) fn run(app: &App, arguments: RunArguments) -> Result<Outcome> {
             &arguments,
         )?,
     };
+    to_its_end(app, &files, &ground)
+}
+
+/// The loop around a run's steps, until nothing is left that could happen by itself.
+pub(super) fn to_its_end(app: &App, files: &RunFiles, ground: &Ground) -> Result<Outcome> {
+    let context = &app.context;
     let mut said = BTreeSet::new();
     let interrupts =
         Interrupts::watch().map_err(|error| Error::io("watch signals in", "/", &error))?;
     let mut live = Live::new(app);
     let driven = drive(
         context,
-        &files,
+        files,
         &ground.settings,
         &ground.templates,
         &interrupts,
+        &mut |text| app.note(text),
         &mut |board, ticked| {
             for (step, error) in &ticked.refused {
                 let ordinary = matches!(
@@ -80,12 +87,27 @@ pub(super) fn run(app: &App, arguments: RunArguments) -> Result<Outcome> {
             live.tell(app, board)
         },
     )?;
-    let board = Board::look(&files)?;
+    drop(interrupts);
+    let board = Board::look(files)?;
     live.tell(app, &board)?;
     live.clear()?;
     let status = show::status(context, &board)?;
-    if driven == Driven::Interrupted {
-        app.note("note: nothing new is launched; workers that run, run on");
+    match driven {
+        Driven::Settled(_) => {}
+        Driven::Interrupted => {
+            app.note("note: nothing new is launched; workers that run, run on");
+        }
+        Driven::Stopped(stopped) => {
+            for worker in stopped.workers {
+                if let Some(why) = worker.why {
+                    app.note(&format!("note: {why}"));
+                }
+            }
+            let id = &files.id;
+            app.note(&format!(
+                "note: to go on: agent-fleet fleet send WORKER TEXT --run {id}"
+            ));
+        }
     }
     app.view(&status)
 }
