@@ -77,6 +77,34 @@ impl Checkout {
         Self::new(&accounts)
     }
 
+    /// With a run `r` of fifty steps whose workers are all parked: one was launched, the others are copies of it.
+    pub(crate) fn parked() -> Self {
+        let checkout = Self::with(1);
+        let mut plan = step("s-1", "kind = \"investigate\"", "say Status: blocked");
+        for number in 2..=50 {
+            let keys = "kind = \"investigate\"\nneeds = [\"s-1\"]";
+            plan += &step(&format!("s-{number}"), keys, "say never");
+        }
+        checkout.write("plan.toml", &plan);
+        checkout.fleet(&["run", "plan.toml", "--run", "r"]);
+        let sandbox = &checkout.world.sandbox;
+        let records = checkout.records("r");
+        let inside = records.strip_prefix(sandbox.path("")).expect("inside");
+        for (first, rest) in [
+            ("workers/s-1.json", ".json"),
+            ("launches/s-1.1/report.md", ".1/report.md"),
+        ] {
+            let text = std::fs::read_to_string(records.join(first)).expect("a record");
+            let (folder, _) = first.split_once('/').expect("a folder");
+            for number in 2..=50 {
+                let name = format!("s-{number}");
+                let path = inside.join(format!("{folder}/{name}{rest}"));
+                sandbox.write(path, text.replace("s-1", &name));
+            }
+        }
+        checkout
+    }
+
     /// Writes a file of the project.
     pub(crate) fn write(&self, file: &str, text: &str) {
         self.world.sandbox.write(format!("project/{file}"), text);
