@@ -200,7 +200,11 @@ mod tests {
         let mut tended = Tended::start_gated(&script, open("o"), open("e")).unwrap();
         tended.child.stdin = None;
         assert_eq!(tended.wait().unwrap(), Exit::Status(3));
-        assert_eq!(read(), "passed\n", "it went on although nobody opened the gate");
+        assert_eq!(
+            read(),
+            "passed\n",
+            "it went on although nobody opened the gate"
+        );
     }
 
     #[test]
