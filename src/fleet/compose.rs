@@ -164,6 +164,14 @@ pub fn next(
     )
 }
 
+/// The prompt of a reviewer's turn that the lead's own words begin.
+pub fn next_review(texts: &[String]) -> String {
+    format!(
+        "{}\n\nEverything else holds as before: you change nothing, and your last message is the whole review anew, with its verdict.\n",
+        texts.join("\n\n").trim_end()
+    )
+}
+
 /// Prepares a step's prompt: `text`, or what its worker would be told now. Its file.
 ///
 /// Refused with `worker_active` while the worker may run, and `already_exists` when one is prepared and `replaces` is
@@ -215,14 +223,6 @@ pub fn plain(
         report: &report,
     };
     Ok(templates.step(step, &board.plan()?.decisions, place))
-}
-
-/// The prompt of a reviewer's turn that the lead's own words begin.
-pub fn next_review(texts: &[String]) -> String {
-    format!(
-        "{}\n\nEverything else holds as before: you change nothing, and your last message is the whole review anew, with its verdict.\n",
-        texts.join("\n\n").trim_end()
-    )
 }
 
 /// A prompt that a lead prepared by hand; `None` when there is none.

@@ -45,6 +45,8 @@ pub struct Ticked {
     pub launched: Vec<(WorkerId, Tended)>,
     /// What could not be launched, and why.
     pub refused: Vec<(StepId, Error)>,
+    /// Why no run of the checkout but another may launch now.
+    others: Option<Error>,
     /// When something that is waited for is over.
     pub wake: Option<Timestamp>,
     /// Where the run stands now.
@@ -60,58 +62,62 @@ pub fn tick(
     aim: Aim,
 ) -> Result<Ticked> {
     let mut ticked = Ticked::default();
+    let mut board = settled(context, files)?;
+    // A lead sees at once what a review came to; what the program accepts, it accepts as it advances.
+    if !is_over(&board) && (aim == Aim::Advance || board.run.options.accept == Accept::Lead) {
+        review::conclude(context, &mut board)?;
+    }
+    if aim == Aim::Settle || is_over(&board) {
+        ticked.state = Some(close(context, &mut board)?);
+        return Ok(ticked);
+    }
+    if board.run.options.accept == Accept::Program {
+        board = review::check_reported(context, files, board)?;
+    }
+    promote(&mut board)?;
+    let mut ready = Vec::new();
+    // Two runs of a checkout must not begin to work at once, so launches are decided under the checkout's lock.
+    let mut alone = None;
+    if is_due(&board, context.clock.now())? {
+        let place = Place::of_run(context, &board);
+        drop(board);
+        alone = Some(begin::alone(context, &place.key)?);
+        ticked.others = begin::refuse_others(context, &place, &files.id).err();
+        board = settled(context, files)?;
+        start_due(
+            context,
+            &mut board,
+            settings,
+            templates,
+            &mut ready,
+            &mut ticked,
+        )?;
+    }
+    ticked.state = Some(close(context, &mut board)?);
+    drop(board);
+    drop(alone);
+    for launch in ready {
+        match launch.go(context) {
+            Ok(host) => ticked.launched.push((launch.worker, host)),
+            Err(error) => ticked
+                .refused
+                .push((launch.worker.as_str().parse()?, error)),
+        }
+    }
+    Ok(ticked)
+}
+
+/// Brings a run's records up to date and starts nothing: whoever only watches needs no settings for it.
+pub fn settle(context: &Context, files: &RunFiles) -> Result<()> {
+    let mut board = settled(context, files)?;
+    close(context, &mut board).map(drop)
+}
+
+fn settled(context: &Context, files: &RunFiles) -> Result<Board> {
     let mut board = Board::hold(context, files)?;
     reconcile(context, &mut board)?;
     promote(&mut board)?;
-    let over = is_over(&board);
-    // A lead sees at once what a review came to; what the program accepts, it accepts as it advances.
-    if !over && (aim == Aim::Advance || board.run.options.accept == Accept::Lead) {
-        review::conclude(context, &mut board)?;
-    }
-    if aim == Aim::Advance && !over {
-        if board.run.options.accept == Accept::Program {
-            board = review::check_reported(context, files, board)?;
-        }
-        promote(&mut board)?;
-        let mut ready = Vec::new();
-        // Two runs of a checkout must not begin to work at once, so launches are decided under the checkout's lock.
-        let mut alone = None;
-        if is_due(&board, context.clock.now())? {
-            let place = Place::of_run(context, &board);
-            drop(board);
-            alone = Some(begin::alone(context, &place.key)?);
-            match begin::refuse_others(context, &place, &files.id) {
-                // Each launch is refused for it.
-                Err(error) if error.code != code::RUN_ACTIVE => return Err(error),
-                Err(_) | Ok(()) => {}
-            }
-            board = Board::hold(context, files)?;
-            reconcile(context, &mut board)?;
-            promote(&mut board)?;
-            start_due(
-                context,
-                &mut board,
-                settings,
-                templates,
-                &mut ready,
-                &mut ticked,
-            )?;
-        }
-        ticked.state = Some(close(context, &mut board)?);
-        drop(board);
-        drop(alone);
-        for launch in ready {
-            match launch.go(context) {
-                Ok(host) => ticked.launched.push((launch.worker, host)),
-                Err(error) => ticked
-                    .refused
-                    .push((launch.worker.as_str().parse()?, error)),
-            }
-        }
-    } else {
-        ticked.state = Some(close(context, &mut board)?);
-    }
-    Ok(ticked)
+    Ok(board)
 }
 
 /// Whether nothing of a run is launched any more: it has ended, or is being stopped as a whole.
@@ -175,13 +181,19 @@ pub fn promote(board: &mut Board) -> Result<()> {
 /// Whether anything could be launched.
 fn is_due(board: &Board, now: Timestamp) -> Result<bool> {
     for step in board.plan.iter().flat_map(|plan| &plan.steps) {
-        let reviewer = board.workers.get(&reviewer_of(&step.id)?);
-        let told = reviewer.is_some_and(|worker| !worker.queue.is_empty());
-        if told || next_of(board, step, now)?.is_some() || review::is_wanted(board, step) {
+        if is_due_step(board, step, now)? {
             return Ok(true);
         }
     }
     Ok(false)
+}
+
+fn is_due_step(board: &Board, step: &PlannedStep, now: Timestamp) -> Result<bool> {
+    let queued = board
+        .workers
+        .get(&reviewer_of(&step.id)?)
+        .is_some_and(|reviewer| !reviewer.queue.is_empty());
+    Ok(next_of(board, step, now)?.is_some() || queued || review::is_wanted(board, step))
 }
 
 /// What a step's author would do next: which turn, as what, and with how many of the texts that wait for it.
@@ -292,7 +304,12 @@ fn start_due(
         return Ok(());
     }
     for step in graph::order(&plan) {
-        if let Err(error) = start_step(context, board, settings, templates, step, now, ready) {
+        let started = match &ticked.others {
+            Some(error) if is_due_step(board, step, now)? => Err(error.clone()),
+            Some(_) => Ok(()),
+            None => start_step(context, board, settings, templates, step, now, ready),
+        };
+        if let Err(error) = started {
             if error.code == code::INTERNAL {
                 return Err(error);
             }

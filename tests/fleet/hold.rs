@@ -42,7 +42,7 @@ fn held_launches_wait_until_they_are_released() {
     assert_eq!(checkout.fleet(&["status"])["state"], "planned");
     checkout.run(&["launch", "two"]).refused("held");
     checkout.fleet(&["launch", "one"]);
-    checkout.until("r", "one", "reported");
+    checkout.until_step("r", "one", "reported");
     for wrong in [
         &["hold", "--for", "0s"][..],
         &["hold", "--scope", "step"],
@@ -82,13 +82,13 @@ fn a_worker_of_a_fleet_steers_nothing() {
         &["run", "plan.toml"],
         &["skill", "install", "--dir", "skills"],
     ];
-    let before = checkout.records("r");
+    let before = checkout.bytes_of("r");
     for words in lines {
         let mut line = checkout.line(words);
         line.env("AGENT_FLEET_LABEL_FLEET_TOKEN", "t");
         Ran::of(&mut line).refused("nested");
     }
-    assert!(before == checkout.records("r"));
+    assert!(before == checkout.bytes_of("r"));
     let mut look = checkout.line(&["status"]);
     look.env("AGENT_FLEET_LABEL_FLEET_TOKEN", "t");
     Ran::of(&mut look).success();

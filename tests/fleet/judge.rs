@@ -14,7 +14,7 @@ fn a_step_is_accepted_as_it_is_and_with_evidence_alone() {
     checkout.plan("r", &plan);
     checkout.verify("r", "one").refused("step_not_ready");
     checkout.fleet(&["launch", "one"]);
-    checkout.until("r", "one", "reported");
+    checkout.until_step("r", "one", "reported");
     let diff = checkout.fleet(&["diff", "one"]);
     assert_eq!(diff["files"], serde_json::json!(["a.txt"]));
     assert!(
@@ -59,7 +59,7 @@ fn an_end_without_a_report_is_no_success() {
     ];
     checkout.plan("r", &plan);
     checkout.fleet(&["launch", "one"]);
-    checkout.until("r", "one", "failed");
+    checkout.until_step("r", "one", "failed");
     checkout.verify("r", "one").refused("step_not_ready");
 }
 
@@ -71,10 +71,10 @@ fn a_review_counts_for_the_diff_that_it_judged_and_no_other() {
         &[reviewed("one", FILES, DONE, "Fine.\n\nVerdict: approve")],
     );
     checkout.fleet(&["launch", "one"]);
-    checkout.until("r", "one", "reported");
+    checkout.until_step("r", "one", "reported");
     checkout.verify("r", "one").refused("review_missing");
     checkout.fleet(&["launch", "one", "--review"]);
-    let status = checkout.until("r", "one", "reported");
+    let status = checkout.until_step("r", "one", "reported");
     assert_eq!(Checkout::step(&status, "one")["reason"], "reviewed");
     assert_eq!(Checkout::worker(&status, "one-review")["model"], "blue");
     // The reviewer may write nothing, so what it says last is its report.
@@ -106,9 +106,9 @@ fn a_review_that_requests_changes_is_no_approval_and_goes_back_to_the_author() {
     let answer = "Verdict: changes-requested\n\n- a.txt:1: not enough";
     checkout.plan("r", &[reviewed("one", FILES, DONE, answer)]);
     checkout.fleet(&["launch", "one"]);
-    checkout.until("r", "one", "reported");
+    checkout.until_step("r", "one", "reported");
     checkout.fleet(&["launch", "one", "--review"]);
-    let status = checkout.until("r", "one", "changes_requested");
+    let status = checkout.until_step("r", "one", "changes_requested");
     assert_eq!(Checkout::worker(&status, "one")["queued"], 1);
     checkout.verify("r", "one").refused("review_missing");
     checkout.verify("r", "one-review").refused("step_not_ready");
@@ -122,9 +122,9 @@ fn a_verdict_that_cannot_be_read_waits_for_the_lead() {
         &[reviewed("one", FILES, DONE, "I would rather not say.")],
     );
     checkout.fleet(&["launch", "one"]);
-    checkout.until("r", "one", "reported");
+    checkout.until_step("r", "one", "reported");
     checkout.fleet(&["launch", "one", "--review"]);
-    let status = checkout.until("r", "one", "blocked");
+    let status = checkout.until_step("r", "one", "blocked");
     assert_eq!(Checkout::step(&status, "one")["reason"], "verdict_unclear");
     checkout.verify("r", "one").refused("review_missing");
     let status = checkout.verify("r", "one-review").success();

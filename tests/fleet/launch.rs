@@ -26,7 +26,7 @@ fn a_lead_launches_what_is_ready_and_only_that() {
     );
     assert_eq!(answer["rows"][0]["outcome"], "launched");
     assert_eq!(answer["rows"][0]["worker"], "one");
-    checkout.until("r", "one", "reported");
+    checkout.until_step("r", "one", "reported");
     // Handed back is not accepted: nothing else is ready, and the same is not done twice.
     let none = checkout.fleet(&["launch", "--ready"]);
     assert_eq!(none["rows"], serde_json::json!([]));
@@ -34,7 +34,7 @@ fn a_lead_launches_what_is_ready_and_only_that() {
     checkout.verify("r", "one").success();
     checkout.run(&["launch", "one"]).refused("step_not_ready");
     checkout.fleet(&["launch", "two"]);
-    checkout.until("r", "two", "reported");
+    checkout.until_step("r", "two", "reported");
     let status = checkout.verify("r", "two").success();
     assert_eq!(status["state"], "done", "{status}");
 }
@@ -56,9 +56,9 @@ fn a_refused_launch_leaves_the_run_as_it_was() {
     ];
     checkout.plan("r", &plan);
     let unchanged = |words: &[&str], code: &str| {
-        let before = checkout.records("r");
+        let before = checkout.bytes_of("r");
         checkout.run(words).refused(code);
-        let after = checkout.records("r");
+        let after = checkout.bytes_of("r");
         let names =
             |files: &std::collections::BTreeMap<_, _>| files.keys().cloned().collect::<Vec<_>>();
         assert_eq!(names(&before), names(&after), "{words:?}");
@@ -72,12 +72,14 @@ fn a_refused_launch_leaves_the_run_as_it_was() {
     unchanged(&["launch", "none"], "not_found");
     unchanged(&["launch", "one", "--review"], "step_not_ready");
     checkout.fleet(&["launch", "one"]);
-    let running = checkout.until("r", "one", "running");
+    let running = checkout.until_step("r", "one", "running");
     assert_eq!(running["active"], 1);
-    crate::support::world::wait("the worker", || {
+    // Once its account is known nothing more is learnt of it until it ends.
+    crate::support::world::wait("the worker's account", || {
+        checkout.fleet(&["launch", "--ready"]);
         let status = checkout.fleet(&["status"]);
         let worker = Checkout::worker(&status, "one");
-        (worker["state"] == "running" && worker["profile"].is_string()).then_some(())
+        worker["profile"].is_string().then_some(())
     });
     unchanged(&["launch", "one"], "worker_active");
     unchanged(&["launch", "other"], "capacity");
@@ -90,7 +92,7 @@ fn a_refused_launch_leaves_the_run_as_it_was() {
     );
     unchanged(&["drop", "one", "--reason", "why not"], "plan_invalid");
     checkout.write("go", "");
-    checkout.until("r", "one", "reported");
+    checkout.until_step("r", "one", "reported");
     // Its files stay its own until it is accepted.
     unchanged(&["launch", "same"], "step_not_ready");
 }
@@ -131,7 +133,7 @@ fn leads_who_launch_one_step_at_once_get_one_worker() {
         refused.refused("worker_active");
     }
     checkout.write("go", "");
-    let status = checkout.until("r", "one", "reported");
+    let status = checkout.until_step("r", "one", "reported");
     assert_eq!(Checkout::worker(&status, "one")["launch"], 1);
     assert_eq!(checkout.world.requests("turn").len(), 1);
 }
@@ -152,9 +154,9 @@ fn two_runs_of_a_checkout_do_not_work_at_once() {
     assert_eq!(skipped["rows"][0]["code"], "run_active");
     checkout.run(&["init", "t"]).refused("run_active");
     checkout.write("go", "");
-    checkout.until("r", "one", "reported");
+    checkout.until_step("r", "one", "reported");
     checkout.fleet(&["launch", "two", "--run", "s"]);
-    checkout.until("s", "two", "reported");
+    checkout.until_step("s", "two", "reported");
 }
 
 #[test]
@@ -167,7 +169,7 @@ fn a_step_that_failed_is_tried_again_with_the_words_that_the_lead_prepared() {
     ];
     checkout.plan("r", &plan);
     checkout.fleet(&["launch", "one"]);
-    let failed = checkout.until("r", "one", "failed");
+    let failed = checkout.until_step("r", "one", "failed");
     assert_eq!(failed["state"], "failed", "{failed}");
     assert_eq!(Checkout::step(&failed, "two")["state"], "skipped");
     // Not by itself.
@@ -188,13 +190,13 @@ fn a_step_that_failed_is_tried_again_with_the_words_that_the_lead_prepared() {
             .starts_with("Again, and whole.")
     );
     checkout.fleet(&["launch", "one"]);
-    let status = checkout.until("r", "one", "reported");
+    let status = checkout.until_step("r", "one", "reported");
     assert_eq!(status["state"], "running", "{status}");
     assert_eq!(Checkout::step(&status, "two")["state"], "pending");
     assert_eq!(checkout.read("a.txt"), "changed\n");
     checkout.verify("r", "one").success();
     checkout.fleet(&["launch", "two"]);
-    checkout.until("r", "two", "reported");
+    checkout.until_step("r", "two", "reported");
     let done = checkout.verify("r", "two").success();
     assert_eq!(done["state"], "done");
 }

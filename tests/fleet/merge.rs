@@ -7,7 +7,7 @@ const DONE: &str = "write new.txt made\nsay Status: needs-verification";
 fn verified(checkout: &Checkout) -> std::path::PathBuf {
     checkout.plan("r", &[step("one", "worktree = true", DONE)]);
     checkout.fleet(&["launch", "one"]);
-    checkout.until("r", "one", "reported");
+    checkout.until_step("r", "one", "reported");
     checkout.run(&["merge", "one"]).refused("step_not_ready");
     checkout.verify("r", "one").success();
     let worktrees = checkout.world.sandbox.path("share/worktrees");
@@ -66,8 +66,8 @@ fn a_dropped_step_leaves_its_files_to_others_and_its_worktree_to_the_person() {
     ];
     checkout.plan("r", &plan);
     checkout.fleet(&["launch", "--ready"]);
-    checkout.until("r", "one", "reported");
-    checkout.until("r", "two", "reported");
+    checkout.until_step("r", "one", "reported");
+    checkout.until_step("r", "two", "reported");
     let dropped = checkout.run(&["drop", "one", "--reason", "not wanted"]);
     assert!(dropped.stderr.contains("worktrees/"), "{dropped:?}");
     dropped.success();
@@ -82,4 +82,26 @@ fn a_dropped_step_leaves_its_files_to_others_and_its_worktree_to_the_person() {
     let worktrees = doctor["checks"].as_array().expect("checks").iter();
     let left = worktrees.clone().find(|check| check["id"] == "worktrees");
     assert_eq!(left.expect("the check")["level"], "warn", "{doctor}");
+    let worktrees = checkout.world.sandbox.path("share/worktrees");
+    let there = || {
+        checkout
+            .git(&["worktree", "list"])
+            .contains("share/worktrees")
+    };
+    assert!(there() && worktrees.exists());
+    let discard = [
+        "drop",
+        "one",
+        "--reason",
+        "not wanted",
+        "--discard",
+        "--run",
+        "r",
+    ];
+    checkout.fleet(&discard);
+    assert!(!there());
+    let doctor = checkout.fleet(&["doctor"]);
+    let mut checks = doctor["checks"].as_array().expect("checks").iter();
+    let left = checks.find(|check| check["id"] == "worktrees");
+    assert_eq!(left.expect("the check")["level"], "ok", "{doctor}");
 }

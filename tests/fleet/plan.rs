@@ -69,7 +69,7 @@ fn a_plan_is_replaced_until_the_first_launch_and_a_bad_one_changes_nothing() {
     let plan = ["plan", "--file", "plan.toml"];
     let planned = checkout.fleet(&plan);
     assert_eq!(planned["max_parallel"], 2, "the run's own word stays");
-    let before = checkout.records("r");
+    let before = checkout.bytes_of("r");
     checkout.write("bad.toml", &step("one", "files = [\"../a.txt\"]", DONE));
     checkout
         .run(&["plan", "--file", "bad.toml"])
@@ -77,12 +77,12 @@ fn a_plan_is_replaced_until_the_first_launch_and_a_bad_one_changes_nothing() {
     checkout
         .run(&["plan", "--file", "none.toml"])
         .refused("plan_invalid");
-    assert!(before == checkout.records("r"));
+    assert!(before == checkout.bytes_of("r"));
     checkout.write("plan.toml", &step("uno", "files = [\"a.txt\"]", DONE));
     checkout.fleet(&plan);
     checkout.run(&["launch", "one"]).refused("not_found");
     checkout.fleet(&["launch", "uno"]);
-    checkout.until("r", "uno", "reported");
+    checkout.until_step("r", "uno", "reported");
     checkout.run(&plan).refused("step_not_ready");
     checkout.write(
         "more.toml",
@@ -121,7 +121,7 @@ fn steering_concerns_the_launches_to_come() {
     }
     checkout.fleet(&["steer", "one", "provider", "scripted", "model", "blue"]);
     checkout.fleet(&["launch", "one"]);
-    let status = checkout.until("r", "one", "reported");
+    let status = checkout.until_step("r", "one", "reported");
     assert_eq!(Checkout::worker(&status, "one")["model"], "blue");
     checkout.verify("r", "one").success();
     checkout
@@ -160,6 +160,6 @@ fn a_prompt_is_what_the_worker_is_told_unless_the_lead_prepares_another() {
     );
     checkout.fleet(&["prompt", "one", "--edit", "mine.md", "--force"]);
     checkout.fleet(&["launch", "one"]);
-    checkout.until("r", "one", "reported");
+    checkout.until_step("r", "one", "reported");
     assert_eq!(checkout.read("a.txt"), "mine\n");
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use camino::Utf8PathBuf;
 
 use super::init::new_name;
+use super::live::Live;
 use super::plan::{load, with_plans};
 use super::{App, Ground, Outcome};
 use crate::error::{Error, Result, code};
@@ -63,6 +64,7 @@ pub(super) fn run(app: &App, arguments: RunArguments) -> Result<Outcome> {
 pub(super) fn to_its_end(app: &App, files: &RunFiles, ground: &Ground) -> Result<Outcome> {
     let context = &app.context;
     let mut said = BTreeSet::new();
+    let mut live = Live::new(app);
     let interrupts =
         Interrupts::watch().map_err(|error| Error::io("watch signals in", "/", &error))?;
     let driven = drive(
@@ -72,7 +74,7 @@ pub(super) fn to_its_end(app: &App, files: &RunFiles, ground: &Ground) -> Result
         &ground.templates,
         &interrupts,
         &mut |text| app.note(text),
-        &mut |_, ticked| {
+        &mut |board, ticked| {
             for (step, error) in &ticked.refused {
                 let ordinary = matches!(
                     error.code,
@@ -83,11 +85,13 @@ pub(super) fn to_its_end(app: &App, files: &RunFiles, ground: &Ground) -> Result
                     app.note(&note);
                 }
             }
-            Ok(())
+            live.tell(app, board)
         },
     )?;
     drop(interrupts);
     let board = Board::look(files)?;
+    live.tell(app, &board)?;
+    live.clear()?;
     let status = show::status(context, &board)?;
     match driven {
         Driven::Settled(_) => {}

@@ -2,6 +2,7 @@
 
 mod lead;
 mod steering;
+mod watch;
 
 use jiff::Timestamp;
 
