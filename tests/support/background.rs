@@ -74,14 +74,18 @@ impl<'a> Background<'a> {
         self.until(worker, "running")
     }
 
-    /// Waits for the end of `fleet run`.
+    /// Waits for the end of `fleet run`, for the last line of its answer: it tells every change before.
     #[track_caller]
     pub(crate) fn ended(&mut self) -> Ran {
         let mut child = self.child.take().expect("it runs");
         wait("the end of `fleet run`", || {
             child.try_wait().expect("a child")
         });
-        Ran::ended(&child.wait_with_output().expect("it has ended"))
+        let mut ran = Ran::ended(&child.wait_with_output().expect("it has ended"));
+        if let Some(last) = ran.stdout.lines().last() {
+            ran.stdout = last.to_owned();
+        }
+        ran
     }
 
     /// Kills `fleet run`; the workers run on.
