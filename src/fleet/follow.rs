@@ -32,8 +32,6 @@ const PIECE: usize = 64 << 10;
 const PEEKED: u64 = 4 << 20;
 /// Most lines of what a provider's CLI complained of.
 const COMPLAINTS: usize = 8;
-/// Longest of them, in characters.
-const COMPLAINT: usize = 400;
 /// Longest sleep: nothing has to be seen that does not show in the files.
 const LONGEST_SLEEP: Duration = Duration::from_hours(1);
 

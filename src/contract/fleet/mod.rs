@@ -1,5 +1,6 @@
 //! Runs of the fleet as callers see them. States are words; new ones may be added.
 
+pub mod lead;
 pub mod steering;
 pub mod watch;
 
