@@ -132,6 +132,9 @@ fn plan(tour: &mut Tour<'_>) -> Result<&'static str, String> {
             .map_err(|error| error.message)?;
         tour.file(file)?;
     }
+    tour.show(&["fleet", "plan", "--file", "plan.toml", "--dry-run"], 0)?;
+    let runs = tour.world().json(&["fleet", "list"])?;
+    expect("the runs", &runs["runs"], &Value::Array(Vec::new()))?;
     Ok("three steps; two wait for the first, and the last works in a git worktree of its own")
 }
 
@@ -191,6 +194,10 @@ fn review(tour: &mut Tour<'_>) -> Result<&'static str, String> {
 }
 
 fn results(tour: &mut Tour<'_>) -> Result<&'static str, String> {
+    tour.show(&["fleet", "diff", "notes"], 0)?;
+    tour.show(&["fleet", "merge", "notes"], 0)?;
+    let notes = tour.file("notes.txt")?;
+    expect("the notes", &notes.as_str(), &"it works in two halves\n")?;
     let left = tour.git(&["status", "--short"])?;
     let left: Vec<&str> = left.lines().collect();
     expect(
@@ -199,6 +206,7 @@ fn results(tour: &mut Tour<'_>) -> Result<&'static str, String> {
         &vec![
             "?? .fleet/",
             "?? lexer.txt",
+            "?? notes.txt",
             "?? parser.txt",
             "?? plan.toml",
         ],

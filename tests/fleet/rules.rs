@@ -72,3 +72,31 @@ fn what_a_check_writes_is_no_change_and_a_failed_one_goes_back_to_the_worker() {
     let prompt = checkout.read(".fleet/runs/r/prompts/one.2.md");
     assert!(prompt.contains("Put it right"), "{prompt}");
 }
+
+#[test]
+fn resuming_a_run_says_what_is_next_and_launches_nothing() {
+    let checkout = Checkout::with(1);
+    let script = "write a.txt changed\nsay Status: needs-verification";
+    checkout.write("plan.toml", &step("one", "files = [\"a.txt\"]", script));
+    checkout.fleet(&["init", "r"]);
+    checkout.fleet(&["plan", "--file", "plan.toml"]);
+    let resumed = checkout.fleet(&["resume", "r"]);
+    assert_eq!(resumed["state"], "planned", "{resumed}");
+    assert_eq!(resumed["workers"], serde_json::json!([]), "{resumed}");
+    let next = resumed["next"].to_string();
+    assert!(next.contains("agent-fleet fleet launch"), "{next}");
+    assert_eq!(checkout.read("a.txt"), "as it was\n");
+}
+
+#[test]
+fn a_wait_has_bounds() {
+    let checkout = Checkout::with(1);
+    for words in [
+        ["--timeout", "86401"],
+        ["--timeout", "NaN"],
+        ["--settle", "61"],
+        ["--settle", "x"],
+    ] {
+        checkout.run(&["wait", words[0], words[1]]).refused("usage");
+    }
+}
