@@ -140,7 +140,6 @@ fn plan(tour: &mut Tour<'_>) -> Result<&'static str, String> {
 
 fn run(tour: &mut Tour<'_>) -> Result<&'static str, String> {
     tour.show(&["fleet", "run", "plan.toml", "--run", RUN], 0)?;
-    tour.show(&["fleet", "status"], 0)?;
     let status = status(tour)?;
     expect("the run", &status["state"], &"done".into())?;
     for step in ["lexer", "parser", "notes"] {
@@ -211,7 +210,7 @@ fn results(tour: &mut Tour<'_>) -> Result<&'static str, String> {
             "?? plan.toml",
         ],
     )?;
-    let commits = tour.git(&["log", "--oneline", "--format=%s"])?;
+    let commits = tour.git(&["log", "--format=%s"])?;
     expect("the commits", &commits.as_str(), &"Begin")?;
     Ok("the person decides what is committed")
 }
