@@ -61,7 +61,7 @@ fn the_page_of_capabilities_is_made_from_them() {
         for one in &chapter.capabilities {
             let parts = [
                 one.holds.as_ref().map(|text| format!("{text}.")),
-                one.instead.as_ref().map(|text| format!("Here: {text}.")),
+                one.instead.as_ref().map(|text| format!("Instead: {text}.")),
                 one.limit.as_ref().map(|text| format!("*{text}*")),
             ];
             let told: Vec<String> = parts.into_iter().flatten().collect();
