@@ -94,6 +94,7 @@ pub mod code {
         MONEY_GUARD "money_guard" Refused "it would spend money outside the subscription";
         TASK_CONFLICT "task_conflict" Refused "the task has a lease with other terms";
         NESTED "nested" Refused "a worker tried to start another worker under its own task";
+        RUN_OVER "run_over" Refused "the run has ended, or is being stopped as a whole";
         STEP_NOT_READY "step_not_ready" Refused "the step or its worker cannot take this now";
         REVIEW_MISSING "review_missing" Refused "a review is missing, unverified or of another diff";
         ACCEPTANCE_FAILED "acceptance_failed" Refused "what the step was to bring is not there";

@@ -20,6 +20,7 @@ mod cli_quota;
 mod cli_registry;
 mod cli_registry_profile;
 mod cli_status;
+mod costs;
 mod crash;
 mod crash_many;
 mod docs;

@@ -212,6 +212,8 @@ enum Command {
 pub(crate) enum Outcome {
     /// An answer for stdout.
     View(View),
+    /// An answer that says that not all was done, with its exit status.
+    Unmet(View, u8),
     /// Text for stdout that is the same in every format.
     Text(String),
     /// Everything was said already; this is the exit status.
@@ -247,6 +249,19 @@ impl App {
         answer: &T,
     ) -> Result<Outcome> {
         View::new(answer, self.context.clock.now(), self.format).map(Outcome::View)
+    }
+
+    /// The same, with an exit status: for an answer that says whether all was done.
+    pub(crate) fn view_with<T: serde::Serialize + crate::render::Human>(
+        &self,
+        answer: &T,
+        status: u8,
+    ) -> Result<Outcome> {
+        let view = View::new(answer, self.context.clock.now(), self.format)?;
+        Ok(match status {
+            0 => Outcome::View(view),
+            status => Outcome::Unmet(view, status),
+        })
     }
 
     /// The lease store; its locks are waited for as long as a routine verb may take.

@@ -58,6 +58,7 @@ impl Output {
     pub(super) fn finish(&self, outcome: Result<Outcome>) -> ExitCode {
         let said = outcome.and_then(|outcome| match outcome {
             Outcome::View(view) => say(view.text()).map(|()| 0),
+            Outcome::Unmet(view, status) => say(view.text()).map(|()| status),
             Outcome::Text(text) => say(&text).map(|()| 0),
             Outcome::Done(status) => Ok(status),
             Outcome::Refused(error, status) => {

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::files::{FleetFiles, RunFiles};
 use super::ledger::{Kind, Ledger, Record};
 use super::model::{Plan, PlannedStep, Run, SCHEMA, StepProgress, Worker, WorkerState};
+use super::notify;
 use super::record;
 use crate::clock::ROUTINE;
 use crate::env::Context;
@@ -179,6 +180,9 @@ impl Board {
     /// Changes a worker's record.
     pub fn save_worker(&mut self, worker: Worker) -> Result<()> {
         self.locked()?;
+        if self.workers.get(&worker.name) == Some(&worker) {
+            return Ok(());
+        }
         record::save(&self.files.worker(&worker.name), &worker)?;
         self.workers.insert(worker.name.clone(), worker);
         Ok(())
@@ -208,6 +212,19 @@ impl Board {
         Ok(())
     }
 
+    /// The highest number of the ledger's records whose id is this beginning, a dot and a number; 0 without one.
+    pub fn times(&self, beginning: &str) -> usize {
+        let of = |id: &str| {
+            let number = id.strip_prefix(beginning)?.strip_prefix('.')?;
+            number.parse::<usize>().ok()
+        };
+        let records = self.ledger.records.iter();
+        records
+            .filter_map(|record| of(&record.id))
+            .max()
+            .unwrap_or(0)
+    }
+
     /// Writes a record into the ledger; false when one of its id is there.
     pub fn note(&mut self, context: &Context, entry: Entry<'_>) -> Result<bool> {
         self.locked()?;
@@ -233,7 +250,7 @@ impl Board {
         target: &str,
         reason: Option<&str>,
     ) -> Result<bool> {
-        self.note(
+        let appended = self.note(
             context,
             Entry {
                 id,
@@ -243,7 +260,11 @@ impl Board {
                 of: None,
                 reason,
             },
-        )
+        )?;
+        if let Some(record) = self.ledger.records.last().filter(|_| appended) {
+            notify::start(context, &self.files, record);
+        }
+        Ok(appended)
     }
 }
 

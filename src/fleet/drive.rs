@@ -15,7 +15,9 @@ use super::model::{RunState, WorkerState};
 use super::prompt::Templates;
 use super::record;
 use super::settings::Settings;
+use super::stop::{self, Force, Which};
 use super::tick::{Aim, Ticked, tick};
+use crate::contract::fleet::steering::StoppedRun;
 use crate::env::Context;
 use crate::error::{Class, Result, code};
 use crate::sys::interrupt::Interrupts;
@@ -25,27 +27,44 @@ use crate::sys::tend::Tended;
 /// Longest sleep: what another command queued or answered is seen after it.
 const LONGEST_SLEEP: Duration = Duration::from_millis(500);
 
+/// How long a worker that is stopped by Ctrl-C may take to end.
+const STOP_PATIENCE: Duration = Duration::from_secs(10);
+
 /// How a loop ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Driven {
     /// The run is over, or nothing can go on before somebody answers.
     Settled(RunState),
-    /// The person asked for an end; workers that run, run on.
+    /// The person asked for an end, or went away; workers that run, run on.
     Interrupted,
+    /// The person asked twice: the workers were stopped, or at least asked to end.
+    Stopped(StoppedRun),
 }
 
-/// Drives a run. `seen` is told after each step.
+/// Drives a run. `seen` is told after each step, and `note` what a person should know.
+///
+/// After one Ctrl-C nothing new is launched and the turns that run are waited for; after another one they are stopped.
+/// When the terminal hangs up or a program asks for an end, it ends at once and the workers run on.
 pub fn drive(
     context: &Context,
     files: &RunFiles,
     settings: &Settings,
     templates: &Templates,
     interrupts: &Interrupts,
+    note: &mut dyn FnMut(&str),
     seen: &mut dyn FnMut(&Board, &Ticked) -> Result<()>,
 ) -> Result<Driven> {
     let mut hosts: Vec<Tended> = Vec::new();
+    let mut told = false;
     let mut before = None;
     loop {
+        if interrupts.asked() > 1 {
+            let force = Force {
+                timeout: STOP_PATIENCE,
+                force: false,
+            };
+            return stop::stop(context, files, Which::Active, force, note).map(Driven::Stopped);
+        }
         let aim = if interrupts.came() {
             Aim::Settle
         } else {
@@ -54,7 +73,7 @@ pub fn drive(
         let mut ticked = match tick(context, files, settings, templates, aim) {
             Ok(ticked) => ticked,
             // Another command changes the run; it is the next look's to see how.
-            Err(error) if error.code.class == Class::Busy && !interrupts.came() => {
+            Err(error) if error.code.class == Class::Busy && !interrupts.told() => {
                 context.clock.pause(LONGEST_SLEEP);
                 continue;
             }
@@ -75,7 +94,18 @@ pub fn drive(
             return Ok(Driven::Settled(state));
         }
         if interrupts.came() {
-            return Ok(Driven::Interrupted);
+            let active = board.active().count();
+            if interrupts.told() || active == 0 {
+                return Ok(Driven::Interrupted);
+            }
+            if !told {
+                note(&format!(
+                    "agent-fleet: nothing new is launched; waiting for {active} running turns to end; Ctrl-C again stops them"
+                ));
+                told = true;
+            }
+            sleep(&board, None, context.clock.now());
+            continue;
         }
         // Only a lead can go on with what was handed back.
         if !waits && state != RunState::Planned && !could_go_on(&board) {

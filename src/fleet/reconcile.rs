@@ -10,10 +10,10 @@ use jiff::tz::TimeZone;
 
 use super::board::{Board, Entry};
 use super::exchange::Exchange;
-use super::launch::Life;
 use super::launch::observe::{Observed, Seen, look};
 use super::launch::revoke::revoke;
-use super::ledger::Kind;
+use super::launch::{Before, Life};
+use super::ledger::{Episode, Kind};
 use super::model::{Role, StepState, Worker, WorkerState};
 use super::record;
 use super::report;
@@ -23,8 +23,8 @@ use crate::clock::ROUTINE;
 use crate::crash_point;
 use crate::env::Context;
 use crate::error::{Class, Error, Result, code};
-use crate::id::Task;
 use crate::id::fleet::WorkerId;
+use crate::id::{ProfileId, Task};
 use crate::lease::LeaseStore as _;
 use crate::lease::TableStore;
 use crate::provider::home::conversation::Tail;
@@ -44,15 +44,55 @@ pub fn reconcile(context: &Context, board: &mut Board) -> Result<()> {
         update(context, board, &name)?;
     }
     for (name, error) in board.damaged.clone() {
-        board.tell(
-            context,
-            format!("{name}.damaged"),
-            "unreachable",
-            name.as_str(),
-            Some(error.code.name),
-        )?;
+        let id = format!("{name}.damaged");
+        unreachable(context, board, &id, &name, error.code.name)?;
+    }
+    let readable: Vec<WorkerId> = board.workers.keys().cloned().collect();
+    for name in readable {
+        reached(context, board, &format!("{name}.damaged"), &name)?;
     }
     Ok(())
+}
+
+/// Tells that a worker cannot be reached, once until it can be again.
+fn unreachable(
+    context: &Context,
+    board: &mut Board,
+    id: &str,
+    worker: &WorkerId,
+    why: &str,
+) -> Result<()> {
+    match board.ledger.episode(id) {
+        Episode::Open(_) => Ok(()),
+        Episode::Next(id) => board
+            .tell(context, id, "unreachable", worker.as_str(), Some(why))
+            .map(drop),
+    }
+}
+
+/// Notes that it can be reached again, where it was told that it could not.
+fn reached(context: &Context, board: &mut Board, id: &str, worker: &WorkerId) -> Result<()> {
+    match board.ledger.episode(id) {
+        Episode::Next(_) => Ok(()),
+        Episode::Open(id) => board
+            .note(
+                context,
+                Entry {
+                    id: format!("{id}.over"),
+                    kind: Kind::Done,
+                    verb: "reach",
+                    target: worker.as_str(),
+                    of: Some(&id),
+                    reason: None,
+                },
+            )
+            .map(drop),
+    }
+}
+
+/// Id of what tells that a worker's current launch cannot be reached.
+fn unreachable_id(worker: &Worker) -> String {
+    format!("{}.{}.unreachable", worker.name, worker.launch)
 }
 
 /// Whether reconciling would change something, by a look without the lock: what a status may skip.
@@ -110,16 +150,59 @@ fn update(context: &Context, board: &mut Board, name: &WorkerId) -> Result<()> {
         Seen::Waiting => Ok(()),
         Seen::Overdue => {
             if revoke(&files, &worker.token, "overdue")? {
-                end(context, board, &worker, &observed, &Happened::NeverStarted)
+                never_started(context, board, &worker, &observed)
             } else {
                 Ok(())
             }
         }
-        Seen::NeverStarted => end(context, board, &worker, &observed, &Happened::NeverStarted),
-        Seen::Running { .. } => running(board, &worker, &observed),
+        Seen::NeverStarted => never_started(context, board, &worker, &observed),
+        Seen::Running { .. } => {
+            reached(context, board, &unreachable_id(&worker), name)?;
+            running(board, &worker, &observed)
+        }
         Seen::Ended(exit) => ended(context, board, &worker, &observed, exit),
         Seen::Unknown => unknown(context, board, &worker, "not_seen"),
     }
+}
+
+/// No process of it ever ran.
+fn never_started(
+    context: &Context,
+    board: &mut Board,
+    worker: &Worker,
+    observed: &Observed,
+) -> Result<()> {
+    let happened = match &observed.launch.before {
+        Some(before) => Happened::GivenBack {
+            before,
+            report: None,
+        },
+        None => Happened::NeverStarted,
+    };
+    end(context, board, worker, None, &happened)
+}
+
+/// A person left the screen at which the worker had been taken over, or the broker refused it.
+fn given_back(
+    context: &Context,
+    board: &mut Board,
+    worker: &Worker,
+    observed: &Observed,
+    before: &Before,
+) -> Result<()> {
+    let refused = observed.receipt.as_ref().is_some_and(|receipt| !receipt.ok);
+    let report = if refused {
+        None
+    } else {
+        capture(context, board, worker, &Turn::default())?
+    };
+    let status = report.as_deref().and_then(report::status);
+    let happened = Happened::GivenBack {
+        before,
+        report: report.as_ref().map(|_| status.as_ref()),
+    };
+    let profile = profile_of(observed).filter(|_| !refused);
+    end(context, board, worker, profile, &happened)
 }
 
 /// Its process lives.
@@ -148,8 +231,7 @@ fn running(board: &mut Board, worker: &Worker, observed: &Observed) -> Result<()
 
 /// It cannot be told whether its process lives: it keeps its slot, and the lead is told once.
 fn unknown(context: &Context, board: &mut Board, worker: &Worker, why: &str) -> Result<()> {
-    let id = format!("{}.{}.unreachable", worker.name, worker.launch);
-    board.tell(context, id, "unreachable", worker.name.as_str(), Some(why))?;
+    unreachable(context, board, &unreachable_id(worker), &worker.name, why)?;
     let state = if worker.state.is_ending() {
         worker.state
     } else {
@@ -174,23 +256,27 @@ fn ended(
     observed: &Observed,
     exit: Option<Exit>,
 ) -> Result<()> {
+    if let Some(before) = &observed.launch.before {
+        return given_back(context, board, worker, observed, before);
+    }
     let output = board.files.launch(&worker.name, worker.launch).output();
     if exit.is_none() && observed.receipt.is_none() && is_empty(&output) {
         // The child went no further than its gate, or died before the broker answered it.
-        return end(context, board, worker, observed, &Happened::NeverStarted);
+        return end(context, board, worker, None, &Happened::NeverStarted);
     }
     if let Some(receipt) = observed.receipt.as_ref().filter(|receipt| !receipt.ok) {
         let code = receipt.code.as_deref().unwrap_or("unknown");
         if code == code::TASK_OWNED.name && lease_life(context, &worker.task) == Life::Gone {
             // The earlier process that it met has ended since.
-            return end(context, board, worker, observed, &Happened::NeverStarted);
+            return end(context, board, worker, None, &Happened::NeverStarted);
         }
         let happened = Happened::Refused {
             code,
             class: class_of(code),
             retry_at: receipt.retry_at,
         };
-        return end(context, board, worker, observed, &happened);
+        let profile = profile_of(observed);
+        return end(context, board, worker, profile, &happened);
     }
     let turn = read_turn(context, board, worker, observed)?;
     let report = capture(context, board, worker, &turn)?;
@@ -214,7 +300,13 @@ fn ended(
     if let Ended::Denied { tools } = &judged {
         note_denied(board, &worker, tools)?;
     }
-    end(context, board, &worker, observed, &happened)
+    let profile = profile_of(observed);
+    end(context, board, &worker, profile, &happened)
+}
+
+/// Id of the ledger's intent to stop a worker's current launch.
+pub fn stop_id(worker: &Worker) -> String {
+    format!("stop.{}.{}", worker.name, worker.launch)
 }
 
 fn is_empty(output: &Utf8Path) -> bool {
@@ -226,7 +318,7 @@ pub fn interrupt_id(worker: &Worker) -> String {
     format!("interrupt.{}.{}", worker.name, worker.launch)
 }
 
-fn profile_of(observed: &Observed) -> Option<crate::id::ProfileId> {
+fn profile_of(observed: &Observed) -> Option<ProfileId> {
     observed.receipt.as_ref()?.profile.clone()
 }
 
@@ -311,7 +403,7 @@ fn end(
     context: &Context,
     board: &mut Board,
     worker: &Worker,
-    observed: &Observed,
+    profile: Option<ProfileId>,
     happened: &Happened<'_>,
 ) -> Result<()> {
     let mut progress = board.progress_of(&worker.step);
@@ -327,7 +419,7 @@ fn end(
     let name = worker.name.as_str();
     let intent = launch_id(worker);
     let (kind, word) = match happened {
-        Happened::Ended { .. } => (Kind::Done, "done"),
+        Happened::Ended { .. } | Happened::GivenBack { .. } => (Kind::Done, "done"),
         Happened::NeverStarted | Happened::Refused { .. } => (Kind::Failed, "failed"),
         Happened::Attested => (Kind::Unknown, "unknown"),
     };
@@ -342,6 +434,22 @@ fn end(
             reason: settled.reason.as_deref(),
         },
     )?;
+    // Whoever asked for the end may have been cut short before it saw it.
+    for asked in [stop_id(worker), interrupt_id(worker)] {
+        if board.ledger.has(&asked) {
+            board.note(
+                context,
+                Entry {
+                    id: format!("{asked}.{word}"),
+                    kind,
+                    verb: asked.split('.').next().unwrap_or_default(),
+                    target: name,
+                    of: Some(&asked),
+                    reason: None,
+                },
+            )?;
+        }
+    }
     crash_point!("reconcile.noted");
     if let Some(event) = settled.event {
         let id = format!("{name}.{}.{event}", worker.launch);
@@ -397,19 +505,14 @@ fn end(
         held_until,
         queue,
         taken: Vec::new(),
-        profile: profile_of(observed).or_else(|| worker.profile.clone()),
+        profile: profile.or_else(|| worker.profile.clone()),
         ..worker.clone()
     })
 }
 
 /// Attests by hand that a worker's launch is over.
-pub fn attest(
-    context: &Context,
-    board: &mut Board,
-    worker: &Worker,
-    observed: &Observed,
-) -> Result<()> {
-    end(context, board, worker, observed, &Happened::Attested)
+pub fn attest(context: &Context, board: &mut Board, worker: &Worker) -> Result<()> {
+    end(context, board, worker, None, &Happened::Attested)
 }
 
 /// Id of the ledger's intent of a worker's current launch.

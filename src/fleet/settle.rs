@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
+use super::launch::Before;
 use super::model::{Role, StepState, Worker, WorkerState};
 use super::report::Status;
 use super::turn::Ended;
@@ -42,6 +43,13 @@ pub enum Happened<'a> {
         ended: &'a Ended,
         /// What its report says of itself.
         status: Option<&'a Status>,
+    },
+    /// A person had taken it over and gave it back.
+    GivenBack {
+        /// Where its step stood before.
+        before: &'a Before,
+        /// Whether there is a report, and what it says of itself.
+        report: Option<Option<&'a Status>>,
     },
     /// Somebody attested that it is gone.
     Attested,
@@ -109,6 +117,7 @@ fn again(role: Role) -> StepState {
 ///
 /// `left` is how many attempts the step has left after this one.
 pub fn settle(worker: &Worker, happened: &Happened<'_>, left: u32, now: Timestamp) -> Settled {
+    let ending = worker.state.is_ending();
     match happened {
         Happened::NeverStarted => put_off(worker, "never_started", after(now, NEVER_STARTED_PAUSE)),
         Happened::Attested => settled(WorkerState::Exited, Some(StepState::Blocked))
@@ -119,7 +128,38 @@ pub fn settle(worker: &Worker, happened: &Happened<'_>, left: u32, now: Timestam
             class,
             retry_at,
         } => refused(worker, code, *class, *retry_at, now),
+        Happened::GivenBack { .. } if ending => stopped(),
+        Happened::GivenBack { before, report } => given_back(worker.role, before, *report),
         Happened::Ended { ended, status } => turn(worker, ended, *status, left, now),
+    }
+}
+
+fn given_back(role: Role, before: &Before, report: Option<Option<&Status>>) -> Settled {
+    let parked = |state| settled(WorkerState::Parked, Some(state));
+    match (role, report) {
+        (Role::Implementation, Some(Some(Status::Blocked))) => parked(StepState::Blocked)
+            .because("reported_blocked")
+            .told("report"),
+        (Role::Implementation, Some(_)) => parked(StepState::Reported).told("report"),
+        (Role::Implementation | Role::Review, _) => match before.state {
+            // Nobody but the person knows what is to be done next.
+            StepState::Ready | StepState::Running | StepState::ChangesRequested => {
+                parked(StepState::Blocked)
+                    .because("given_back")
+                    .told("blocked")
+            }
+            state @ (StepState::Pending
+            | StepState::Reported
+            | StepState::Checking
+            | StepState::Verified
+            | StepState::Failed
+            | StepState::Blocked
+            | StepState::Dropped
+            | StepState::Skipped) => Settled {
+                reason: before.reason.clone(),
+                ..parked(state)
+            },
+        },
     }
 }
 
@@ -139,7 +179,7 @@ fn put_off(worker: &Worker, why: &str, until: Timestamp) -> Settled {
         .until(until)
 }
 
-/// Somebody stopped it before anything of it ran: only somebody may start it again.
+/// Somebody stopped it: only somebody may start it again.
 fn stopped() -> Settled {
     settled(WorkerState::Exited, Some(StepState::Blocked))
         .because("stopped")
@@ -164,6 +204,10 @@ fn refused(
             .because(code)
             .told("unreachable"),
         _ if worker.state.is_ending() => stopped(),
+        // Its conversation is not there, as when it was interrupted before it began: the work goes on in a new one.
+        ("session_mismatch", _) => {
+            settled(WorkerState::Exited, Some(again(worker.role))).because(code)
+        }
         ("capacity", _) => put_off(worker, code, after(now, CAPACITY_PAUSE)),
         (_, Some(Class::Capacity)) => {
             let at = retry_at.unwrap_or_else(|| after(now, UNSTATED_RESET));
@@ -184,13 +228,19 @@ fn turn(
     left: u32,
     now: Timestamp,
 ) -> Settled {
-    let stopped = worker.state.is_ending();
+    let ending = worker.state.is_ending();
     match ended {
+        // It had done its work already, and what was queued is not to begin.
+        Ended::Succeeded if ending && !worker.queue.is_empty() => stopped(),
         Ended::Succeeded => match (worker.role, status) {
             (Role::Implementation, Some(Status::Blocked)) => {
                 settled(WorkerState::Parked, Some(StepState::Blocked))
                     .because("reported_blocked")
                     .told("report")
+            }
+            // The lead has more to say before it is looked at.
+            (Role::Implementation, _) if !worker.queue.is_empty() && worker.session.is_some() => {
+                settled(WorkerState::Parked, Some(StepState::Running)).told("report")
             }
             (Role::Implementation, _) => {
                 settled(WorkerState::Parked, Some(StepState::Reported)).told("report")
@@ -205,6 +255,9 @@ fn turn(
             .told("blocked"),
         Ended::Limited { until, .. } => {
             let at = until.map_or_else(|| after(now, UNSTATED_RESET), |reset| reset.at);
+            if ending {
+                return stopped().until(at);
+            }
             settled(WorkerState::Limited, None)
                 .because("limit")
                 .until(at)
@@ -214,13 +267,13 @@ fn turn(
             .because("denied")
             .told("denied"),
         // The next text is waiting, and was what interrupted it.
-        Ended::Interrupted if !worker.queue.is_empty() && !stopped => {
-            settled(WorkerState::Parked, None).because("interrupted")
-        }
-        Ended::Interrupted => settled(WorkerState::Exited, Some(StepState::Blocked))
-            .because("stopped")
-            .told("exited"),
-        Ended::Failed { by, .. } if stopped => {
+        Ended::Interrupted if !worker.queue.is_empty() && !ending => match worker.session {
+            Some(_) => settled(WorkerState::Parked, None).because("interrupted"),
+            // Its conversation had not begun: the text goes with a new one.
+            None => settled(WorkerState::Exited, Some(again(worker.role))).because("interrupted"),
+        },
+        Ended::Interrupted => stopped(),
+        Ended::Failed { by, .. } if ending => {
             settled(WorkerState::Exited, Some(StepState::Blocked))
                 .because(if by.word() == "killed" {
                     "stopped"
@@ -253,3 +306,7 @@ fn turn(
 pub fn after(now: Timestamp, span: Duration) -> Timestamp {
     now.checked_add(span).unwrap_or(Timestamp::MAX)
 }
+
+#[cfg(test)]
+#[path = "settle_tests.rs"]
+mod tests;

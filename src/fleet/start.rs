@@ -15,13 +15,14 @@ use super::exchange::Exchange;
 use super::files::{FleetFiles, LaunchFiles, names};
 use super::hold;
 use super::launch::begin::{environment_digest, start_host, write_down};
-use super::launch::{LaunchRecord, boot};
+use super::launch::{Before, LaunchRecord, boot};
 use super::ledger::Kind;
-use super::model::{Assignment, PlannedStep, Role, SCHEMA, StepState, Worker, WorkerState};
+use super::model::{Assignment, Mode, PlannedStep, Role, SCHEMA, StepState, Worker, WorkerState};
 use super::reconcile::launch_id;
 use super::scope::place;
 use super::scope::snapshot::Snapshot;
 use super::settings::Settings;
+use super::tick;
 use super::turn;
 use crate::crash_point;
 use crate::env::{self, Context};
@@ -39,6 +40,8 @@ pub enum Turn {
     New,
     /// The next turn of its conversation, on the account that holds it.
     Next,
+    /// The same conversation at a person's terminal.
+    Taken,
 }
 
 /// What is to be launched.
@@ -74,6 +77,11 @@ impl Ready {
     pub fn go(&self, context: &Context) -> Result<Tended> {
         start_host(context, &self.files, &self.token)
     }
+
+    /// What the launch leaves behind.
+    pub fn files(&self) -> &LaunchFiles {
+        &self.files
+    }
 }
 
 /// Whether a worker may be launched now; refused as [`super::admit::Refused`] says.
@@ -91,6 +99,13 @@ pub fn admit(
     assignment: &Assignment,
     turn: &Turn,
 ) -> Result<()> {
+    if tick::is_over(board) {
+        let message = format!(
+            "the run `{}` has ended or is being stopped, and launches nothing",
+            board.run.id
+        );
+        return Err(Error::new(code::RUN_OVER, message).hint("agent-fleet fleet status"));
+    }
     let now = context.clock.now();
     let known = board.workers.get(worker);
     // A limit is one account's: a new conversation goes to another, or to another of the tier. It waits only when the
@@ -138,11 +153,16 @@ pub fn prepare(
             &board.files.snapshot(&step.id),
         )?;
     }
-    exchange.set_aside(&order.worker, &token)?;
-    if let Some(parent) = workspace.join(exchange.report(&order.worker)).parent() {
+    if order.turn != Turn::Taken {
+        exchange.set_aside(&order.worker, &token)?;
+    }
+    if order.turn != Turn::Taken
+        && let Some(parent) = workspace.join(exchange.report(&order.worker)).parent()
+    {
         exchange.write(&prompt, order.prompt.as_bytes())?;
         directory::ensure(parent)?;
     }
+    let mut progress = board.progress_of(&step.id);
     let files = board.files.launch(&order.worker, number);
     let task = board.task(&order.worker)?;
     let launch = LaunchRecord {
@@ -165,6 +185,10 @@ pub fn prepare(
         environment_digest: environment_digest(context),
         at: context.clock.now(),
         boot: boot()?,
+        before: (order.turn == Turn::Taken).then(|| Before {
+            state: progress.state,
+            reason: progress.reason.clone(),
+        }),
     };
     directory::establish(files.events())?;
     write_down(&files, &launch)?;
@@ -190,7 +214,7 @@ pub fn prepare(
         token: token.clone(),
         session: match order.turn {
             Turn::New => None,
-            Turn::Next => known.as_ref().and_then(|worker| worker.session.clone()),
+            Turn::Next | Turn::Taken => known.as_ref().and_then(|worker| worker.session.clone()),
         },
         profile: known.as_ref().and_then(|worker| worker.profile.clone()),
         held_until,
@@ -213,7 +237,6 @@ pub fn prepare(
             reason: None,
         },
     )?;
-    let mut progress = board.progress_of(&step.id);
     progress.state = match order.role {
         Role::Implementation => StepState::Running,
         Role::Review => StepState::Checking,
@@ -279,7 +302,7 @@ fn arguments(
             "--provider",
             order.assignment.provider.name(),
         ]),
-        Turn::Next => add(&["resume", "--task", task]),
+        Turn::Next | Turn::Taken => add(&["resume", "--task", task]),
     }
     add(&["--workspace", workspace.as_str()]);
     // The lead may be a leased worker itself; its own task is another one.
@@ -291,7 +314,11 @@ fn arguments(
     add(&["--events", files.events().as_str()]);
     add(&["--"]);
     let pointer = turn::pointer(prompt.as_str(), &order.worker);
-    for word in turn::arguments(&order.assignment, step.mode, &pointer) {
+    let (mode, pointer) = match order.turn {
+        Turn::New | Turn::Next => (step.mode, Some(pointer.as_str())),
+        Turn::Taken => (Mode::Terminal, None),
+    };
+    for word in turn::arguments(&order.assignment, mode, pointer) {
         let word = word
             .into_string()
             .map_err(|_| Error::internal("an argument of ours is not text"))?;

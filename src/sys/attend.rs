@@ -81,15 +81,23 @@ fn wait(child: &mut Child, interrupts: &Interrupts, clock: Clock) -> io::Result<
 }
 
 /// The settings of the person's terminal, which a program that is interrupted may leave changed.
-struct Terminal(Option<Termios>);
+pub struct Terminal(Option<Termios>);
+
+impl std::fmt::Debug for Terminal {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("Terminal(…)")
+    }
+}
 
 impl Terminal {
-    fn keep() -> Self {
+    /// Keeps the settings as they are; nothing without a terminal.
+    pub fn keep() -> Self {
         let stdin = io::stdin();
         Self(isatty(&stdin).then(|| tcgetattr(&stdin).ok()).flatten())
     }
 
-    fn restore(self) {
+    /// Puts them back.
+    pub fn restore(self) {
         if let Some(settings) = self.0 {
             // A terminal that is gone needs none.
             let _ = tcsetattr(io::stdin(), OptionalActions::Drain, &settings);

@@ -7,7 +7,7 @@
 use std::io;
 use std::mem::MaybeUninit;
 use std::ptr;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use libc::{SA_RESTART, SIG_IGN, SIGHUP, SIGINT, SIGQUIT, SIGTERM, c_int, sigaction};
 
@@ -16,9 +16,18 @@ const SIGNALS: [c_int; 4] = [SIGHUP, SIGINT, SIGQUIT, SIGTERM];
 
 /// Whether one came; a handler can reach nothing but a static.
 static CAME: AtomicBool = AtomicBool::new(false);
+/// How often the person at the terminal asked.
+static ASKED: AtomicU32 = AtomicU32::new(0);
+/// Whether the terminal went away, or a program asked.
+static TOLD: AtomicBool = AtomicBool::new(false);
 
-extern "C" fn note(_: c_int) {
+extern "C" fn note(signal: c_int) {
     CAME.store(true, Ordering::SeqCst);
+    if signal == SIGINT || signal == SIGQUIT {
+        ASKED.fetch_add(1, Ordering::SeqCst);
+    } else {
+        TOLD.store(true, Ordering::SeqCst);
+    }
 }
 
 /// The watch; when it is dropped, the signals do again what they did.
@@ -36,6 +45,8 @@ impl Interrupts {
     /// Begins to watch. There is one watch at a time.
     pub fn watch() -> io::Result<Self> {
         CAME.store(false, Ordering::SeqCst);
+        ASKED.store(0, Ordering::SeqCst);
+        TOLD.store(false, Ordering::SeqCst);
         let mut watch = Self { before: Vec::new() };
         for signal in SIGNALS {
             let before = handle(signal)?;
@@ -51,6 +62,16 @@ impl Interrupts {
     /// Whether one of the signals has come since.
     pub fn came(&self) -> bool {
         CAME.load(Ordering::SeqCst)
+    }
+
+    /// How often the person at the terminal asked for an end since, by Ctrl-C.
+    pub fn asked(&self) -> u32 {
+        ASKED.load(Ordering::SeqCst)
+    }
+
+    /// Whether nobody is there any more to be waited for: the terminal hung up, or a program asked for an end.
+    pub fn told(&self) -> bool {
+        TOLD.load(Ordering::SeqCst)
     }
 }
 
@@ -106,7 +127,13 @@ mod tests {
         // Another thread of this process may be the one that handles it.
         let clock = crate::clock::Clock::real();
         let deadline = clock.deadline(std::time::Duration::from_secs(10));
-        while !watch.came() && deadline.pause(std::time::Duration::from_millis(1)) {}
+        while !watch.told() && deadline.pause(std::time::Duration::from_millis(1)) {}
         assert!(watch.came());
+        assert_eq!(watch.asked(), 0);
+        for count in 1..=2 {
+            kill_process(getpid(), Signal::INT).unwrap();
+            while watch.asked() < count && deadline.pause(std::time::Duration::from_millis(1)) {}
+            assert_eq!(watch.asked(), count);
+        }
     }
 }

@@ -48,6 +48,16 @@ impl Tended {
         spawn(&mut command).map(|child| Self { child })
     }
 
+    /// Starts a program for the person at the terminal: it has our standard input, output and error.
+    pub fn attended(program: &Program) -> io::Result<Self> {
+        let mut command = command(program);
+        command
+            .stdin(Stdio::inherit())
+            .stdout(Stdio::inherit())
+            .stderr(Stdio::inherit());
+        spawn(&mut command).map(|child| Self { child })
+    }
+
     /// Lets a gated program go on; see [`pass_gate`].
     pub fn open_gate(&mut self) -> io::Result<()> {
         match self.child.stdin.take() {
@@ -94,36 +104,54 @@ pub fn lead_session() -> io::Result<()> {
     Ok(())
 }
 
-/// Sends a signal to the process with this pid and kernel start time; false when it is gone.
+/// Sends a signal to the process with this pid and kernel start time; false when it is gone, a zombie included.
 ///
-/// The process is held by a pidfd while it is compared, so that a reused pid cannot be hit.
+/// The process is held by a pidfd while it is compared, so that a reused pid cannot be hit. Its group is killed with
+/// the process stopped before: it cannot end, and its pid cannot become another group's, in between. One that leads
+/// no group is killed alone.
 #[cfg(target_os = "linux")]
 pub fn signal(pid: u32, start: u64, signal: Signal) -> io::Result<bool> {
     use rustix::io::Errno;
     use rustix::process::{
-        Pid, PidfdFlags, Signal as Kind, kill_process_group, pidfd_open, pidfd_send_signal,
+        Pid, PidfdFlags, Signal as Kind, getpgid, kill_process_group, pidfd_open, pidfd_send_signal,
     };
     let Some(named) = i32::try_from(pid).ok().and_then(Pid::from_raw) else {
         return Ok(false);
     };
     let held = match pidfd_open(named, PidfdFlags::empty()) {
         Ok(held) => held,
-        Err(Errno::SRCH) => return Ok(false),
+        // `INVAL`: the pid is that of a thread now.
+        Err(Errno::SRCH | Errno::INVAL) => return Ok(false),
         Err(error) => return Err(error.into()),
     };
-    let same = super::process::status(pid)?.is_some_and(|status| status.start == start);
-    if !same {
+    let is_it = || -> io::Result<bool> {
+        let status = super::process::status(pid)?;
+        Ok(status.is_some_and(|status| status.start == start && !status.zombie))
+    };
+    if !is_it()? {
         return Ok(false);
     }
-    let sent = match signal {
-        Signal::Terminate => pidfd_send_signal(&held, Kind::TERM),
-        Signal::Interrupt => pidfd_send_signal(&held, Kind::INT),
-        Signal::KillGroup => kill_process_group(named, Kind::KILL),
-    };
-    match sent {
+    let send = |kind| match pidfd_send_signal(&held, kind) {
         Ok(()) => Ok(true),
         Err(Errno::SRCH) => Ok(false),
-        Err(error) => Err(error.into()),
+        Err(error) => Err(io::Error::from(error)),
+    };
+    match signal {
+        Signal::Terminate => send(Kind::TERM),
+        Signal::Interrupt => send(Kind::INT),
+        Signal::KillGroup => {
+            if getpgid(Some(named)) != Ok(named) {
+                return send(Kind::KILL);
+            }
+            if !send(Kind::STOP)? || !is_it()? {
+                return Ok(false);
+            }
+            match kill_process_group(named, Kind::KILL) {
+                Ok(()) => Ok(true),
+                Err(Errno::SRCH) => Ok(false),
+                Err(error) => Err(error.into()),
+            }
+        }
     }
 }
 
@@ -172,7 +200,57 @@ mod tests {
         let mut tended = Tended::start_gated(&script, open("o"), open("e")).unwrap();
         tended.child.stdin = None;
         assert_eq!(tended.wait().unwrap(), Exit::Status(3));
-        assert_eq!(read(), "");
+        assert_eq!(
+            read(),
+            "passed\n",
+            "it went on although nobody opened the gate"
+        );
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn only_the_very_process_is_signalled() {
+        use super::{Signal, signal};
+        use crate::sys::process::status;
+        let directory = tempfile::tempdir().unwrap();
+        let open = |name: &str| stream(directory.path().join(name)).unwrap();
+        let script = shell("trap '' TERM; sleep 600 & echo $! >&2; read word; wait");
+        let mut tended = Tended::start_gated(&script, open("o"), open("e")).unwrap();
+        let pid = tended.pid();
+        let start = status(pid).unwrap().unwrap().start;
+        let clock = crate::clock::Clock::real();
+        let deadline = clock.deadline(std::time::Duration::from_secs(10));
+        let grandchild = loop {
+            let text = std::fs::read_to_string(directory.path().join("e")).unwrap();
+            match text.trim().parse::<u32>() {
+                Ok(pid) if text.ends_with('\n') => break pid,
+                _ => assert!(deadline.pause(std::time::Duration::from_millis(5))),
+            }
+        };
+        for kind in [Signal::Terminate, Signal::Interrupt, Signal::KillGroup] {
+            assert!(!signal(pid, start + 1, kind).unwrap(), "a reused pid");
+            assert!(!signal(u32::MAX >> 1, start, kind).unwrap(), "no such pid");
+        }
+        assert!(signal(pid, start, Signal::Terminate).unwrap());
+        assert!(signal(pid, start, Signal::KillGroup).unwrap());
+        assert!(crate::sys::process::wait_end(
+            pid,
+            std::time::Duration::from_secs(10)
+        ));
+        // Not reaped yet: a zombie is gone.
+        assert!(!signal(pid, start, Signal::KillGroup).unwrap());
+        assert_eq!(tended.wait().unwrap(), Exit::Signal(9));
+        let ended = || {
+            status(grandchild)
+                .unwrap()
+                .is_none_or(|status| status.zombie)
+        };
+        while !ended() {
+            assert!(
+                deadline.pause(std::time::Duration::from_millis(5)),
+                "the group lives"
+            );
+        }
     }
 
     #[test]

@@ -94,18 +94,7 @@ fn known(context: &Context, profile: &Profile) -> Result<ProfileState> {
 impl Ready<'_> {
     /// What the start gate needs to see of the login now; `None` when there is no login to refresh.
     pub(super) fn look(&self, context: &Context) -> Option<Gate> {
-        match credential::of(context, self.profile, None) {
-            Seen::Read(look) if look.login.kind == LoginKind::Subscription => Some(Gate {
-                digest: look.login.digest.clone(),
-                renewed_from: look.login.renewed_from,
-            }),
-            Seen::Read(_)
-            | Seen::Missing
-            | Seen::Linked
-            | Seen::Unreadable
-            | Seen::Unparsable
-            | Seen::Unchanged => None,
-        }
+        login(context, self.profile)
     }
 
     /// The credential that has to be handed to the worker, with the variable that names its descriptor; `None` when
@@ -142,5 +131,21 @@ impl Ready<'_> {
             None => Ok(()),
             Some(found) => Err(overridden(self.profile, found)),
         }
+    }
+}
+
+/// What the start gate needs to see of a profile's login now; `None` when there is no login to refresh.
+pub(super) fn login(context: &Context, profile: &Profile) -> Option<Gate> {
+    match credential::of(context, profile, None) {
+        Seen::Read(look) if look.login.kind == LoginKind::Subscription => Some(Gate {
+            digest: look.login.digest.clone(),
+            renewed_from: look.login.renewed_from,
+        }),
+        Seen::Read(_)
+        | Seen::Missing
+        | Seen::Linked
+        | Seen::Unreadable
+        | Seen::Unparsable
+        | Seen::Unchanged => None,
     }
 }

@@ -19,6 +19,7 @@ use crate::clock::BootTime;
 use crate::env::Context;
 use crate::error::{Error, Result};
 use crate::id::ProfileId;
+use crate::registry::schema::Profile;
 use crate::store::lock::{Locks, Mode, Name};
 use crate::store::replace::{Durability, replace};
 use crate::store::{directory, read};
@@ -129,16 +130,8 @@ fn attempt(context: &Context, profile: &ProfileId, seen: &Seen) -> Result<Decisi
     let deadline = context.clock.deadline(PATIENCE);
     let guard = locks.take(&Name::Start(profile.clone()), Mode::Exclusive, &deadline)?;
     let path = record_path(context, profile);
-    // A record that cannot be parsed names nobody to wait for; it is replaced by ours.
-    let record: Option<Record> =
-        read::optional(&path)?.and_then(|bytes| serde_json::from_slice(&bytes).ok());
     let boot = crate::id::hex(&process::boot_id().map_err(lookup)?);
-    let lives = record.as_ref().is_some_and(|record| {
-        record.boot == boot
-            && process::status(record.pid).is_ok_and(|status| {
-                status.is_some_and(|status| status.start == record.start && !status.zombie)
-            })
-    });
+    let (record, lives) = last(&path, &boot)?;
     let decision = decide(seen, record.as_ref(), lives, wall, context.clock.boot());
     if decision == Decision::Go {
         let (pid, start) = process::current().map_err(lookup)?;
@@ -159,6 +152,67 @@ fn attempt(context: &Context, profile: &ProfileId, seen: &Seen) -> Result<Decisi
     Ok(decision)
 }
 
+/// Who went last, and whether it lives. A record that cannot be parsed names nobody to wait for.
+fn last(path: &Utf8PathBuf, boot: &str) -> Result<(Option<Record>, bool)> {
+    let record: Option<Record> =
+        read::optional(path)?.and_then(|bytes| serde_json::from_slice(&bytes).ok());
+    let lives = record.as_ref().is_some_and(|record| {
+        record.boot == boot
+            && process::status(record.pid).is_ok_and(|status| {
+                status.is_some_and(|status| status.start == record.start && !status.zombie)
+            })
+    });
+    Ok((record, lives))
+}
+
+/// Whether a starter is refreshing the login now. Pure. `digest` is that of the login; a login that cannot be looked at
+/// counts as not refreshed yet.
+pub fn is_refreshing(
+    record: Option<&Record>,
+    holder_lives: bool,
+    digest: Option<&str>,
+    boot: BootTime,
+) -> bool {
+    record.is_some_and(|record| {
+        holder_lives
+            && digest.is_none_or(|digest| digest == record.digest)
+            && record.at <= boot.0
+            && boot.since(BootTime(record.at)) < PATIENCE
+    })
+}
+
+/// Does what must not meet a refresh at a start of the profile, such as signalling a worker of it: a SIGTERM in the
+/// middle of one burned a login. `None`, and nothing was done, while a starter is refreshing.
+///
+/// No starter passes the gate meanwhile. `known` is the profile where the registry knows it.
+pub fn outside<T>(
+    context: &Context,
+    profile: &ProfileId,
+    known: Option<&Profile>,
+    act: impl FnOnce() -> T,
+) -> Result<Option<T>> {
+    if context.faults.no_start_gate {
+        return Ok(Some(act()));
+    }
+    let locks = Locks::new(&context.roots.state, context.clock);
+    let deadline = context.clock.deadline(PATIENCE);
+    let _guard = locks.take(&Name::Start(profile.clone()), Mode::Exclusive, &deadline)?;
+    let boot = process::boot_id().map_err(|error| Error::io("look up", "/proc", &error))?;
+    let (record, lives) = last(&record_path(context, profile), &crate::id::hex(&boot))?;
+    let digest = known
+        .and_then(|profile| super::checks::login(context, profile))
+        .map(|login| login.digest);
+    if is_refreshing(
+        record.as_ref(),
+        lives,
+        digest.as_deref(),
+        context.clock.boot(),
+    ) {
+        return Ok(None);
+    }
+    Ok(Some(act()))
+}
+
 fn record_path(context: &Context, profile: &ProfileId) -> Utf8PathBuf {
     context
         .roots
@@ -169,7 +223,7 @@ fn record_path(context: &Context, profile: &ProfileId) -> Utf8PathBuf {
 
 #[cfg(test)]
 mod tests {
-    use super::{Decision, Record, Seen, decide};
+    use super::{Decision, Record, Seen, decide, is_refreshing};
     use crate::clock::BootTime;
     use crate::provider::Login;
     use jiff::Timestamp;
@@ -228,6 +282,19 @@ mod tests {
             decide(&old, Some(&record()), true, wall(), BootTime(30_999)),
             Decision::Wait
         );
+    }
+
+    #[test]
+    fn a_login_is_being_refreshed_until_it_changed_its_starter_is_gone_or_patience_ended() {
+        let refreshing =
+            |lives, digest, boot| is_refreshing(Some(&record()), lives, digest, BootTime(boot));
+        assert!(refreshing(true, Some("d"), 1_000));
+        assert!(refreshing(true, None, 30_999));
+        assert!(!refreshing(true, Some("e"), 1_000));
+        assert!(!refreshing(false, Some("d"), 1_000));
+        assert!(!refreshing(true, Some("d"), 31_000));
+        assert!(!refreshing(true, Some("d"), 999));
+        assert!(!is_refreshing(None, true, None, BootTime(1_000)));
     }
 
     #[test]

@@ -10,8 +10,8 @@ use std::os::unix::fs::FileExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use agent_fleet::choose::apply::{self, Purpose, Selected};
@@ -55,6 +55,7 @@ pub(crate) struct Actor {
     said: File,
     /// How long this process was not run at a stretch, in milliseconds.
     stalled: Arc<AtomicU64>,
+    ticket: Arc<Mutex<Option<PathBuf>>>,
     prefix: &'static str,
 }
 
@@ -70,6 +71,7 @@ pub(crate) fn run(seed: u64) {
     let said = tempfile::tempfile().expect("a file for what it says");
     rustix::stdio::dup2_stdout(&said).expect("standard output is ours");
     let mix: Mix = text(MIX).and_then(|mix| mix.parse().ok()).expect("a mix");
+    let waiting = Arc::default();
     let mut actor = Actor {
         mix,
         dice: Dice(seed | 1),
@@ -85,7 +87,8 @@ pub(crate) fn run(seed: u64) {
         },
         variables,
         said,
-        stalled: watch_for_stalls(),
+        stalled: watch_for_stalls(&waiting),
+        ticket: waiting,
     };
     while actor.notes.heard.get() {
         let deed = mix.deal(&mut actor.dice);
@@ -93,17 +96,34 @@ pub(crate) fn run(seed: u64) {
     }
 }
 
-fn watch_for_stalls() -> Arc<AtomicU64> {
+/// Watches for how long this process was not run at a stretch, and for how long its ticket was not stamped.
+fn watch_for_stalls(ticket: &Arc<Mutex<Option<PathBuf>>>) -> Arc<AtomicU64> {
     let stalled = Arc::new(AtomicU64::new(0));
-    let seen = Arc::clone(&stalled);
+    let (seen, ticket) = (Arc::clone(&stalled), Arc::clone(ticket));
     std::thread::spawn(move || {
         loop {
             let before = boot();
             Clock::real().pause(Duration::from_millis(50));
             seen.fetch_max(boot() - before, Ordering::Relaxed);
+            let path = ticket.lock().ok().and_then(|path| path.clone());
+            let text = path.and_then(|path| std::fs::read_to_string(path).ok());
+            let stamp = text.and_then(|text| u64::from_str_radix(text.get(..16)?, 16).ok());
+            if let Some(stamp) = stamp.filter(|stamp| *stamp > 0) {
+                // It is stamped four times in a second.
+                let silent = boot().saturating_sub(stamp).saturating_sub(1_000);
+                seen.fetch_max(silent, Ordering::Relaxed);
+            }
         }
     });
     stalled
+}
+
+/// The ticket of this process in the queue of a pool.
+fn ticket(state: &Path, pool: &str) -> Option<PathBuf> {
+    let mine = format!("\"pid\":{},", std::process::id());
+    let entries = std::fs::read_dir(state.join("queue").join(pool)).ok()?;
+    let mut paths = entries.flatten().map(|entry| entry.path());
+    paths.find(|path| std::fs::read_to_string(path).is_ok_and(|text| text.contains(&mine)))
 }
 
 impl Actor {
@@ -288,10 +308,15 @@ impl Actor {
                 &BTreeMap::new(),
                 Patience {
                     limit: Some(limit),
-                    tell: &mut |_| told.set(told.get().or(Some(boot()))),
+                    tell: &mut |_| {
+                        told.set(told.get().or(Some(boot())));
+                        let path = ticket(context.roots.state.as_std_path(), pool);
+                        *self.ticket.lock().expect("a path") = path;
+                    },
                 },
             )
         });
+        *self.ticket.lock().expect("a path") = None;
         let error: Option<&Error> = waited.as_ref().err();
         let code = error.map_or("", |error| error.code.name);
         self.told(

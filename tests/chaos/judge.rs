@@ -11,7 +11,8 @@ use std::sync::mpsc::{Receiver, channel};
 const SERVED: u64 = 1_500;
 /// How many that came later may be served before that time, for the moments between a look and its answer.
 const OVERTAKERS: usize = 2;
-/// A waiter that the machine did not run for this long, in milliseconds, may have lost its turn for that.
+/// A waiter that the machine did not run for this long, or that was silent for a second and this long, in milliseconds,
+/// may have lost its turn for that: a silent one does after two seconds.
 const STALL: u64 = 500;
 /// A change of a profile that was refused after this time, in milliseconds, was kept out by selections.
 const KEPT_OUT: u64 = 1_800;
@@ -31,6 +32,8 @@ const ORDINARY: [&str; 12] = [
     "cooldown",
     "profile_disabled",
 ];
+/// The profiles of the pool in which actors wait.
+pub(crate) const PAIR: [&str; 2] = ["one", "four"];
 /// What is said of a machine in need.
 const NEED: [&str; 5] = ["io", "disk_full", "read_only", "lock_timeout", "internal"];
 
@@ -83,6 +86,8 @@ pub(crate) struct Judge {
     /// What may not have happened.
     pub(crate) violations: BTreeSet<String>,
     inflicted: Inflicted,
+    /// Records were damaged in this round or the one before: what was lost is not asked for again at once.
+    harmed: bool,
 }
 
 impl Judge {
@@ -114,12 +119,14 @@ impl Judge {
             judged: (0, 0),
             violations: BTreeSet::new(),
             inflicted: Inflicted::default(),
+            harmed: false,
         }
     }
 
     /// A new round begins.
     pub(crate) fn begin(&mut self, inflicted: Inflicted) {
         self.hear();
+        self.harmed = inflicted.damaged || self.inflicted.damaged;
         self.inflicted = inflicted;
         self.grants.clear();
         self.waits.clear();
@@ -194,8 +201,8 @@ impl Judge {
         let short = kind.starts_with("hampered-") || self.inflicted.full;
         let known = ORDINARY.contains(&code)
             || (short && NEED.contains(&code))
-            || (self.inflicted.damaged
-                && ["record_damaged", "session_mismatch", "identity_unproven"].contains(&code))
+            || (self.harmed
+                && ["record_damaged", "identity_unproven", "quota_unavailable"].contains(&code))
             || (kind.ends_with("enroll")
                 && ["transaction_pending", "login_failed"].contains(&code));
         if !known {
@@ -250,7 +257,7 @@ impl Judge {
                 grant.direct
                     && grant.since > waited.since
                     && grant.at + SERVED < waited.until
-                    && grant.profile != "mark"
+                    && PAIR.contains(&grant.profile.as_str())
             };
             let count = self.grants.iter().filter(later).count();
             if count > OVERTAKERS {

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use crate::mix::Mix;
 use crate::storm::{self, Plan};
 
-const MINUTE: Duration = Duration::from_secs(60);
+const MINUTE: Duration = Duration::from_mins(1);
 
 /// A protection, and how it is missed.
 struct Proof {

@@ -6,6 +6,7 @@ use std::process::{Command, Stdio};
 use serde_json::Value;
 
 use crate::actor;
+use crate::judge::PAIR;
 use crate::sandbox::Sandbox;
 use crate::truth::{CAP, PROFILES};
 use crate::world::{Account, World};
@@ -39,7 +40,7 @@ impl Stage {
         let own_disk = mount(&world.sandbox, &state);
         world.sandbox.set("AGENT_FLEET_TEST_SECOND_PROOF", "0");
         for name in PROFILES {
-            let pools: &[&str] = if ["one", "four"].contains(&name) {
+            let pools: &[&str] = if PAIR.contains(&name) {
                 &["crew", "pair"]
             } else {
                 &["crew"]
@@ -60,7 +61,7 @@ impl Stage {
         );
         world.add(&Account::new("seven").pools(&["quiet"]).expires_in(LIFE));
         world.change("seven", |account| {
-            account["token_lifetime_seconds"] = LIFE.into()
+            account["token_lifetime_seconds"] = LIFE.into();
         });
         world.command(&["config", "set", "settings.lease_ttl_seconds", TTL]);
         world.command(&["profile", "verify", "--all"]);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use agent_fleet::clock::{Clock, ROUTINE};
-use agent_fleet::error::{Error, Result, code};
+use agent_fleet::error::{Error, code};
 use agent_fleet::id::{ProfileId, ProviderKind, Task};
 use agent_fleet::lease::{
     Choice, Force, Granted, Hold, LeaseStore as _, Occupancy, Request, TableStore,
@@ -29,10 +29,10 @@ fn request(task: &str, hold: Hold) -> Request {
 }
 
 /// The first of these with a free slot.
-fn pick(names: &[ProfileId], occupancy: &Occupancy) -> Result<Choice> {
+fn pick(names: &[ProfileId], occupancy: &Occupancy) -> Choice {
     let cap = u32::try_from(CAP).expect("few slots");
     let free = names.iter().find(|name| occupancy.live(name) < cap);
-    Ok(match free {
+    match free {
         Some(profile) => Choice::Take {
             profile: profile.clone(),
             provider: ProviderKind::Scripted,
@@ -42,7 +42,7 @@ fn pick(names: &[ProfileId], occupancy: &Occupancy) -> Result<Choice> {
             error: Error::new(code::CAPACITY, "every slot is taken"),
             full: names.to_vec(),
         },
-    })
+    }
 }
 
 /// Some turns at the table.
@@ -68,7 +68,7 @@ fn turn(actor: &mut Actor, store: &TableStore, names: &[ProfileId]) {
     let reserved = (!actor.dice.one_in(3)).then(|| {
         let hold = Hold::Later(Duration::from_millis(actor.dice.below(40)));
         store.reserve(&request(&task, hold), &mut |occupancy| {
-            pick(names, occupancy)
+            Ok(pick(names, occupancy))
         })
     });
     if let Some(reserved) = &reserved {
@@ -89,7 +89,7 @@ fn turn(actor: &mut Actor, store: &TableStore, names: &[ProfileId]) {
     }
     let Ok(holder) = store.myself() else { return };
     let bound = store.reserve(&request(&task, Hold::Now(holder)), &mut |occupancy| {
-        pick(names, occupancy)
+        Ok(pick(names, occupancy))
     });
     tell(actor, "table-bind", bound.as_ref().err());
     if let Ok(granted) = bound {

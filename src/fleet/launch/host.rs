@@ -9,6 +9,7 @@ use std::path::PathBuf;
 
 use camino::Utf8PathBuf;
 
+use super::attended::is_let_on;
 use super::begin::{TURN_VERB, program};
 use super::{ClaimRecord, ExitRecord, LaunchRecord, Process, StartedRecord};
 use crate::crash_point;
@@ -72,19 +73,9 @@ pub fn host(context: &Context, directory: Utf8PathBuf) -> Result<Hosted> {
     crash_point!("host.opened");
     let exit = child.wait().map_err(waits)?;
     crash_point!("host.ended");
-    let (status, signal) = match exit {
-        Exit::Status(status) => (Some(status), None),
-        Exit::Signal(signal) => (None, Some(signal)),
-    };
     record::save(
         &files.exit(),
-        &ExitRecord {
-            schema: SCHEMA,
-            token: launch.token.clone(),
-            status,
-            signal,
-            at: context.clock.now(),
-        },
+        &ExitRecord::new(&launch.token, exit, context.clock.now()),
     )?;
     crash_point!("host.recorded");
     Ok(Hosted::Ended(launch, exit))
@@ -108,7 +99,11 @@ fn hold_back(_: &Context) {}
 pub fn turn(context: &Context, directory: Utf8PathBuf) -> Result<Infallible> {
     let files = LaunchFiles { directory };
     let launch: LaunchRecord = record::require(&files.launch())?;
-    if !pass_gate() {
+    let goes_on = match launch.before {
+        Some(_) => is_let_on(context, &files, &launch.token)?,
+        None => pass_gate(),
+    };
+    if !goes_on {
         let message = format!(
             "the host of `{}` ended before its turn began",
             files.directory
@@ -129,7 +124,7 @@ pub fn turn(context: &Context, directory: Utf8PathBuf) -> Result<Infallible> {
             .map(|(name, value)| (name.to_owned(), value.to_owned()))
             .collect(),
         directory: PathBuf::from(&launch.workspace),
-        close_stdin: true,
+        close_stdin: launch.before.is_none(),
     });
     Err(Error::io("start", &program, &error))
 }

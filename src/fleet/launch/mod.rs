@@ -8,15 +8,18 @@
 //! Limits: processes are compared by pid, kernel start time, boot and pid namespace; on a system where those
 //! cannot be read, a launch is unknown until a person says otherwise.
 
+pub mod attended;
 pub mod begin;
 pub mod host;
 pub mod observe;
 pub mod revoke;
+pub mod signal;
 
 use camino::Utf8PathBuf;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use super::model::{SCHEMA, StepState};
 use crate::error::{Error, Result};
 use crate::id::ProviderKind;
 use crate::id::fleet::WorkerId;
@@ -47,6 +50,19 @@ pub struct LaunchRecord {
     pub at: Timestamp,
     /// In which boot.
     pub boot: String,
+    /// Where its step stood, when a person takes the worker over at a terminal.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before: Option<Before>,
+}
+
+/// Where a step stood before its worker was taken over.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Before {
+    /// Where.
+    pub state: StepState,
+    /// Why.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
 }
 
 impl LaunchRecord {
@@ -104,6 +120,21 @@ pub struct ExitRecord {
 }
 
 impl ExitRecord {
+    /// Of this end.
+    pub fn new(token: &str, exit: Exit, at: Timestamp) -> Self {
+        let (status, signal) = match exit {
+            Exit::Status(status) => (Some(status), None),
+            Exit::Signal(signal) => (None, Some(signal)),
+        };
+        Self {
+            schema: SCHEMA,
+            token: token.to_owned(),
+            status,
+            signal,
+            at,
+        }
+    }
+
     /// The end in one value; `None` when the record says neither.
     pub fn exit(&self) -> Option<Exit> {
         match (self.status, self.signal) {

@@ -58,8 +58,8 @@ pub fn permissions(provider: ProviderKind, role: Role) -> Vec<String> {
     words.iter().map(|word| (*word).to_owned()).collect()
 }
 
-/// The arguments of one turn; `prompt` is that of [`pointer`].
-pub fn arguments(assignment: &Assignment, mode: Mode, prompt: &str) -> Vec<OsString> {
+/// The arguments of one turn; `prompt` is that of [`pointer()`], and `None` where a person types.
+pub fn arguments(assignment: &Assignment, mode: Mode, prompt: Option<&str>) -> Vec<OsString> {
     let headless: &[&str] = match assignment.provider {
         // Nobody can be asked: said here, since the terminal, where somebody can, does not know the option.
         ProviderKind::Claude => &[
@@ -88,7 +88,9 @@ pub fn arguments(assignment: &Assignment, mode: Mode, prompt: &str) -> Vec<OsStr
         (ProviderKind::Scripted, Some(_)) | (_, None) => {}
     }
     line.extend(assignment.permissions.iter().map(Into::into));
-    line.extend(["--".into(), prompt.into()]);
+    if let Some(prompt) = prompt {
+        line.extend(["--".into(), prompt.into()]);
+    }
     line
 }
 
@@ -115,7 +117,7 @@ mod tests {
 
     fn read(assignment: &Assignment, mode: Mode) -> Invocation {
         let prompt = pointer("prompts/a b.md", &"lexer-review".parse().unwrap());
-        let line = arguments(assignment, mode, &prompt);
+        let line = arguments(assignment, mode, Some(&prompt));
         let kind = assignment.provider;
         let world = World {
             arguments: Vec::new(),

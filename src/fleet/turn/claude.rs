@@ -75,7 +75,7 @@ impl Claude {
                 events.extend(named(line));
                 events.push(Event::Began { model });
             }
-            Some("permission_denied") => events.extend(denied(line)),
+            Some("permission_denied") => events.push(denied(line)),
             Some("api_retry") => {
                 let word = line["error"].as_str().and_then(word);
                 events.push(Event::Hitch(format!(
@@ -176,7 +176,7 @@ impl Claude {
         // A resume that fails at once names its conversation nowhere else.
         events.extend(named(line));
         let denials = line["permission_denials"].as_array();
-        events.extend(denials.into_iter().flatten().filter_map(denied));
+        events.extend(denials.into_iter().flatten().map(denied));
         let reason = line["terminal_reason"].as_str().unwrap_or_default();
         let end = if reason.starts_with("aborted") {
             End::Interrupted
@@ -244,8 +244,14 @@ fn named(line: &Value) -> Option<Event> {
     Some(Event::Named(session.to_owned()))
 }
 
-fn denied(line: &Value) -> Option<Event> {
-    line["tool_name"].as_str().and_then(word).map(Event::Denied)
+/// A denial counts whatever its tool is called.
+fn denied(line: &Value) -> Event {
+    Event::Denied(tool_word(line["tool_name"].as_str()))
+}
+
+/// A tool's name as a safe word.
+pub(super) fn tool_word(name: Option<&str>) -> String {
+    name.and_then(word).unwrap_or_else(|| "tool".to_owned())
 }
 
 fn tool(block: &Value) -> Tool {

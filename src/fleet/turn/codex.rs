@@ -5,19 +5,19 @@
 //! ([`Turn::refine`](super::Turn::refine)).
 //!
 //! Limits: a command that Codex itself refuses to run (`rm -rf …` without anybody to ask) leaves no line here
-//! at all, and one that its sandbox refuses is a command that failed. Only what is `declined` is a denial.
+//! at all, and one that its sandbox refuses is a command that failed. Only what is `declined` is a denial. A
+//! resume that finds no conversation says so on standard error alone, before any line.
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use serde_json::Value;
 
-use super::claude::UNNAMED;
+use super::claude::{UNNAMED, tool_word};
 use super::event::{End, Event, Failure, Tool};
 use crate::provider::codex::ending::limit;
 use crate::provider::home::conversation::is_id;
 use crate::quota::limit::Limit;
 use crate::quota::reset;
-use crate::snapshot::evidence::word;
 
 /// What one line tells.
 pub(super) fn read(line: &Value, said: Timestamp, local: &TimeZone, events: &mut Vec<Event>) {
@@ -78,7 +78,7 @@ fn item(item: &Value, events: &mut Vec<Event>) {
     };
     let state = item["status"].as_str().unwrap_or_default();
     if state == "declined" {
-        events.extend(word(&tool.name).map(Event::Denied));
+        events.push(Event::Denied(tool_word(Some(&tool.name))));
     }
     let output = ["aggregated_output", "error"].iter().find_map(|name| {
         let part = &item[name];

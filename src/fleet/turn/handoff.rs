@@ -120,7 +120,7 @@ impl Past {
         let mut text = format!("\n## Launch {}, which {how}\n", self.number);
         if !self.asked.trim().is_empty() {
             text += "\nIt was asked:\n\n";
-            text += &first_lines(head(&self.asked), "> ", LINES);
+            text += &first_lines(head(&self.asked), "> ", LINES, TEXT);
         }
         if !self.commands.is_empty() {
             text += "\nCommands that it ran";
@@ -134,7 +134,7 @@ impl Past {
         match &self.said {
             Some(said) if !said.trim().is_empty() => {
                 text += "\nIt said last:\n\n";
-                text += &last_lines(tail(said), "> ", LINES);
+                text += &last_lines(tail(said), "> ", LINES, TEXT);
             }
             Some(_) | None => text += "\nIt said nothing.\n",
         }

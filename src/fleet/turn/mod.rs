@@ -4,7 +4,7 @@
 //! the report; never from a screen, and never from what a worker or a tool printed.
 //!
 //! Guarantees: any bytes can be read, in bounded memory; what is not known is `None`, never a guess.
-//! Limits: what a provider's CLI leaves out of its output is not known here (see [`codex`]).
+//! Limits: what a provider's CLI leaves out of its output is not known here; `codex.rs` says what that is.
 
 pub mod arguments;
 mod claude;

@@ -7,9 +7,6 @@ use std::borrow::Cow;
 
 use crate::withheld::withhold;
 
-/// Longest line that is shown, in characters.
-const LINE: usize = 400;
-
 /// A text without what a terminal would act on, and without secrets.
 pub fn harmless(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
@@ -71,40 +68,47 @@ pub fn line(text: &str, most: usize) -> String {
     }
 }
 
-/// The first lines of a text, harmless, each after `margin`; says how many it leaves out.
-pub fn first_lines(text: &str, margin: &str, most: usize) -> String {
+/// The first lines of a text, harmless, each after `margin` and cut off at `longest` characters; says how many
+/// it leaves out.
+pub fn first_lines(text: &str, margin: &str, most: usize, longest: usize) -> String {
     let text = harmless(text.trim_end());
     let count = text.lines().count();
     let mut shown = String::new();
     for one in text.lines().take(most) {
-        push(&mut shown, margin, one);
+        push(&mut shown, margin, one, longest);
     }
     if count > most {
         push(
             &mut shown,
             margin,
             &format!("[{} more lines]", count - most),
+            longest,
         );
     }
     shown
 }
 
-/// The last lines of a text, harmless, each after `margin`; says how many it leaves out.
-pub fn last_lines(text: &str, margin: &str, most: usize) -> String {
+/// The same of the last lines.
+pub fn last_lines(text: &str, margin: &str, most: usize, longest: usize) -> String {
     let text = harmless(text.trim_end());
     let left_out = text.lines().count().saturating_sub(most);
     let mut shown = String::new();
     if left_out > 0 {
-        push(&mut shown, margin, &format!("[{left_out} lines before]"));
+        push(
+            &mut shown,
+            margin,
+            &format!("[{left_out} lines before]"),
+            longest,
+        );
     }
     for one in text.lines().skip(left_out) {
-        push(&mut shown, margin, one);
+        push(&mut shown, margin, one, longest);
     }
     shown
 }
 
-fn push(shown: &mut String, margin: &str, line: &str) {
-    let cut = line.char_indices().nth(LINE).map(|(at, _)| at);
+fn push(shown: &mut String, margin: &str, line: &str, longest: usize) {
+    let cut = line.char_indices().nth(longest).map(|(at, _)| at);
     let text = format!(
         "{margin}{}",
         line.get(..cut.unwrap_or(line.len())).unwrap_or_default()
@@ -142,16 +146,16 @@ mod tests {
     #[test]
     fn long_texts_say_what_is_left_out() {
         assert_eq!(
-            first_lines("a\nb\nc\n", "  ", 2),
+            first_lines("a\nb\nc\n", "  ", 2, 90),
             "  a\n  b\n  [1 more lines]\n"
         );
         assert_eq!(
-            last_lines("a\nb\nc\n", "  ", 2),
+            last_lines("a\nb\nc\n", "  ", 2, 90),
             "  [1 lines before]\n  b\n  c\n"
         );
         assert_eq!(line("a\n  b\x1b[2J", 10), "a b");
         assert_eq!(line(&"é".repeat(100), 3), "ééé…");
-        let long = first_lines(&"x".repeat(5000), "", 1);
+        let long = first_lines(&"x".repeat(5000), "", 1, 400);
         assert!(long.len() < 500 && long.ends_with("…\n"));
     }
 
@@ -159,7 +163,7 @@ mod tests {
         #[test]
         fn nothing_acts_on_a_terminal(text in any::<String>(), bytes in any::<Vec<u8>>()) {
             for text in [text, String::from_utf8_lossy(&bytes).into_owned()] {
-                for shown in [harmless(&text), line(&text, 20), last_lines(&text, "  ", 3)] {
+                for shown in [harmless(&text), line(&text, 20), last_lines(&text, "  ", 3, 9)] {
                     let acts = |c: char| c.is_control() && !matches!(c, '\n' | '\t');
                     prop_assert!(!shown.chars().any(acts), "{shown:?}");
                 }

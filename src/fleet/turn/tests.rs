@@ -61,6 +61,16 @@ fn a_denied_tool_makes_no_success_of_status_0() {
         judge(OVER, &denied, Some("Status: done"), false),
         Ended::Denied { tools }
     );
+    let odd = String::from_utf8(output(Claude, "denial")).unwrap();
+    let odd = of(
+        Claude,
+        odd.replace("\"Bash\"", "\"a tool of odd name\"").as_bytes(),
+    );
+    assert_eq!(
+        odd.denied,
+        ["tool"],
+        "a denial counts whatever its tool is called"
+    );
     // The line of its own counts where the last one was never written.
     let bytes = output(Claude, "denial");
     let last = bytes[..bytes.len() - 1]

@@ -15,8 +15,12 @@ use crate::quota::limit::Limit;
 
 /// Most lines of what a worker says at once.
 const SAID: usize = 400;
+/// Most characters of a line of it: a paragraph is one.
+const PARAGRAPH: usize = 8_000;
 /// Most lines of what a tool answered: its end, where commands tell how it went.
 const ANSWERED: usize = 8;
+/// Most characters of a line of it.
+const LINE: usize = 300;
 /// Most characters of what a tool was asked for.
 const ASKED: usize = 300;
 /// Most characters of a sentence of the provider's CLI.
@@ -61,7 +65,7 @@ impl Transcript {
                 None => "== turn begins\n".to_owned(),
             },
             Event::Said(text) => {
-                let shown = first_lines(&text, "  ", SAID);
+                let shown = first_lines(&text, "  ", SAID, PARAGRAPH);
                 self.said = text;
                 shown
             }
@@ -81,7 +85,7 @@ impl Transcript {
             Event::Failed(failure) => failed(&failure),
             Event::Ended { end, answer } => {
                 let again = answer.filter(|text| *text != self.said);
-                let again = again.map(|text| first_lines(&text, "  ", SAID));
+                let again = again.map(|text| first_lines(&text, "  ", SAID, PARAGRAPH));
                 let how = match end {
                     End::Completed => "is complete",
                     End::Failed => "failed",
@@ -104,7 +108,7 @@ fn began(tool: &Tool) -> String {
 }
 
 fn ended(status: Option<i64>, failed: bool, output: &str) -> String {
-    let shown = last_lines(output, "    ", ANSWERED);
+    let shown = last_lines(output, "    ", ANSWERED, LINE);
     let how = match (status, failed) {
         (Some(0), _) | (None, false) => String::new(),
         (Some(status), _) => format!("  [exit {status}]\n"),

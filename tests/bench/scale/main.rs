@@ -1,13 +1,19 @@
-//! How the cost of routine commands grows with profiles, live leases and processes at once.
+//! Every budget for speed in one run, and how costs grow with profiles, live leases and processes at once.
 //!
 //!     cargo bench --bench scale
+//!     RUSTFLAGS="-C target-feature=+crt-static -C relocation-model=static" cargo bench --target x86_64-unknown-linux-gnu --bench scale
+//!
+//! With `-- --small` without the thousand profiles and the ten thousand leases, in a minute or two.
 //!
 //! Every figure is in N, what starting, ending and awaiting a no-op costs in the same rounds, or in shares of what
 //! the machine can start of those. The leases are held by another process, with their witnesses: starting programs
-//! costs more in one that has ten thousand files open. Takes some minutes.
+//! costs more in one that has ten thousand files open. The last line of growth is
+//! of a world whose ten thousand leases have ended. Needs `rustc`, `cc` and `strace` (for the time under the lock). Takes some minutes.
 
 #![expect(clippy::print_stdout, reason = "its answer is its output")]
 
+mod budget;
+mod critical;
 #[path = "../noop.rs"]
 #[expect(dead_code, reason = "the budgets use the rest")]
 mod noop;
@@ -32,13 +38,17 @@ use crate::world::{World, tool};
 /// Asks this program to be the other process.
 const HOLD: &str = "--hold";
 /// Profiles and live leases, spread evenly.
-const SIZES: [(usize, usize); 6] = [
+const SIZES: [(usize, usize); 10] = [
     (10, 0),
     (10, 10),
+    (10, 10_000),
+    (100, 0),
     (100, 100),
-    (1000, 100),
     (100, 10_000),
+    (1000, 0),
+    (1000, 100),
     (1000, 10_000),
+    (1000, 1),
 ];
 /// Rounds of one size.
 const ROUNDS: usize = 40;
@@ -65,25 +75,69 @@ fn main() -> ExitCode {
         "{}; medians of {ROUNDS} interleaved rounds, in N",
         noop::target()
     );
-    println!("profiles  leases   N us  choose  release  status  quota show  lease list");
+    println!(
+        "profiles  leases   N us  version   choose  release   status    quota     list   locked"
+    );
+    let small = arguments.iter().any(|word| word == "--small");
     let worlds: BTreeMap<usize, World> = [10, 100, 1000]
-        .map(|profiles| (profiles, World::many(profiles, 1000)))
         .into_iter()
+        .filter(|profiles| !small || *profiles < 1000)
+        .map(|profiles| (profiles, World::many(profiles, 1000)))
         .collect();
+    let mut measured = Measured::default();
     for (profiles, leases) in SIZES {
+        if small && (profiles >= 1000 || leases >= 10_000) {
+            continue;
+        }
         let world = &worlds[&profiles];
         let held = Held::by_another(world, profiles, leases);
-        grow(&noop, world, (profiles, leases));
+        let costs = grow(&noop, world, (profiles, leases));
+        measured.costs.insert((profiles, leases), costs);
         held.end();
     }
+    measured.launch = launch(&noop, &worlds[&10]);
     println!("\nat once  no-ops/s   choose+release/s   share   p50 ms   p99 ms");
-    for (profiles, world) in worlds.iter().filter(|(profiles, _)| **profiles < 1000) {
-        println!("{profiles} profiles");
+    for (profiles, leases) in [(10, 0), (100, 100)] {
+        println!("{profiles} profiles, {leases} leases of others");
+        let world = &worlds[&profiles];
+        let held = Held::by_another(world, profiles, leases);
         for at_once in AT_ONCE {
-            crowd(&noop, world, at_once);
+            let crowd = crowd(&noop, world, at_once);
+            measured.crowds.insert((profiles, at_once), crowd);
         }
+        held.end();
     }
+    budget::print(&measured);
     ExitCode::SUCCESS
+}
+
+/// What commands cost in one size of world, in N.
+#[derive(Clone, Copy, Debug)]
+struct Costs {
+    version: f64,
+    choose: f64,
+    quota: f64,
+    /// From taking to leaving the `leases` lock, in one choice; `None` where nothing can be traced.
+    locked: Option<f64>,
+}
+
+/// What many processes at once got done.
+#[derive(Clone, Copy, Debug)]
+struct Crowd {
+    /// Processes per no-op that could have been started.
+    share: f64,
+    /// Milliseconds of a choice.
+    p50: f64,
+    p99: f64,
+}
+
+/// Everything that was measured.
+#[derive(Debug, Default)]
+struct Measured {
+    costs: BTreeMap<(usize, usize), Costs>,
+    /// What `exec` takes beyond the worker and the choice, in N.
+    launch: f64,
+    crowds: BTreeMap<(usize, usize), Crowd>,
 }
 
 fn store(state: &str) -> TableStore {
@@ -160,9 +214,10 @@ fn hold(state: &str, profiles: usize, leases: usize) {
 }
 
 /// What routine commands cost in one size of world.
-fn grow(noop: &NoOp, world: &World, (profiles, leases): (usize, usize)) {
-    let commands: [&dyn Fn() -> Command; 6] = [
+fn grow(noop: &NoOp, world: &World, (profiles, leases): (usize, usize)) -> Costs {
+    let commands: [&dyn Fn() -> Command; 7] = [
         &|| noop.same(),
+        &|| world.command(&["version"]),
         &|| world.choose(),
         &|| world.command(&["lease", "release", "--task", "bench"]),
         &|| world.command(&["status"]),
@@ -179,25 +234,63 @@ fn grow(noop: &NoOp, world: &World, (profiles, leases): (usize, usize)) {
         }
     }
     let [n, rest @ ..] = samples.map(median);
+    let locked = critical::locked(world).map(|seconds| seconds / n);
     let ratios: Vec<String> = rest
         .iter()
-        .map(|cost| format!("{:>7.2}", cost / n))
+        .map(|cost| cost / n)
+        .chain(locked)
+        .map(|cost| format!("{cost:>7.2}"))
         .collect();
     println!(
-        "{profiles:>8} {leases:>7} {:>6.0} {}",
+        "{profiles:>8} {leases:>7} {:>6.0}  {}",
         n * 1e6,
         ratios.join("  ")
     );
+    let [version, choose, _, _, quota, _] = rest.map(|cost| cost / n);
+    Costs {
+        version,
+        choose,
+        quota,
+        locked,
+    }
+}
+
+/// What `exec` costs beyond its worker and beyond a choice, in N.
+fn launch(noop: &NoOp, world: &World) -> f64 {
+    let direct = world.agent_environment();
+    let mut samples = [(); 4].map(|()| Vec::new());
+    for _ in 0..ROUNDS {
+        let all = [
+            time(noop.same()).0,
+            time(world.choose()).0,
+            time(world.exec_in_vain()).0,
+            time(world.agent_in_vain(&direct)).0,
+        ];
+        world.release();
+        for (samples, took) in samples.iter_mut().zip(all) {
+            samples.push(took);
+        }
+    }
+    let [n, choose, exec, worker] = samples.map(median);
+    let launch = (exec - worker - choose) / n;
+    println!("exec beyond the worker itself and a choice, 10 profiles: {launch:.2} N");
+    launch
 }
 
 /// Runs a command to its end, which must be good; how long that took, in seconds.
-fn run(mut command: Command) -> f64 {
+fn run(command: Command) -> f64 {
+    let line = format!("{command:?}");
+    let (took, good) = time(command);
+    assert!(good, "{line} failed");
+    took
+}
+
+/// Runs a command to its end; how long that took, in seconds, and whether it was good.
+fn time(mut command: Command) -> (f64, bool) {
     command.stdout(Stdio::null()).stderr(Stdio::null());
     let begun = Instant::now();
     let status = command.status().expect("the program starts");
-    let took = begun.elapsed().as_secs_f64();
-    assert!(status.success(), "{command:?}");
-    took
+    (begun.elapsed().as_secs_f64(), status.success())
 }
 
 fn median(samples: Vec<f64>) -> f64 {
@@ -218,7 +311,7 @@ fn share(mut samples: Vec<f64>, share: f64) -> f64 {
 }
 
 /// What many processes at once get done, beside how many no-ops they could start.
-fn crowd(noop: &NoOp, world: &World, at_once: usize) {
+fn crowd(noop: &NoOp, world: &World, at_once: usize) -> Crowd {
     let starts = all_at_once(at_once, |_| {
         run(noop.same());
         Vec::new()
@@ -235,10 +328,12 @@ fn crowd(noop: &NoOp, world: &World, at_once: usize) {
     let p50 = share(pairs.1.clone(), 0.5) * 1e3;
     let p99 = share(pairs.1, 0.99) * 1e3;
     // Each pair starts two processes.
+    let share = done * 2.0 / starts;
     println!(
         "{at_once:>7} {starts:>9.0} {done:>18.0} {:>6.0}% {p50:>8.1} {p99:>8.1}",
-        done * 2.0 / starts * 100.0
+        share * 100.0
     );
+    Crowd { share, p50, p99 }
 }
 
 /// Does something from this many threads for a while; how often it was done, and what it measured.

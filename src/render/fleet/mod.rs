@@ -1,5 +1,9 @@
 //! Runs of the fleet on a page.
 
+mod lead;
+mod steering;
+mod watch;
+
 use jiff::Timestamp;
 
 use super::page::{Page, Role, nothing, paint};
