@@ -100,3 +100,17 @@ fn a_wait_has_bounds() {
         checkout.run(&["wait", words[0], words[1]]).refused("usage");
     }
 }
+
+#[test]
+fn a_change_while_it_is_checked_is_checked_again() {
+    let checkout = Checkout::with(1);
+    let keys = "files = [\"a.txt\"]\n\
+                accept.commands = [\"test -e ../checked || echo more >> a.txt; echo run >> ../checked\"]";
+    let script = "write a.txt changed\nsay Status: needs-verification";
+    checkout.write("plan.toml", &step("one", keys, script));
+    let status = checkout.fleet(&["run", "plan.toml", "--run", "r"]);
+    assert_eq!(status["state"], "done", "{status}");
+    assert_eq!(checkout.read("a.txt"), "changed\nmore\n");
+    assert_eq!(checkout.read("../checked"), "run\nrun\n");
+    assert_eq!(Checkout::worker(&status, "one")["launch"], 1, "{status}");
+}
