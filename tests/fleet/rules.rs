@@ -60,10 +60,16 @@ fn what_a_check_writes_is_no_change_and_a_failed_one_goes_back_to_the_worker() {
     let checkout = Checkout::with(1);
     let keys = "files = [\"a.txt\"]\n\
                 accept.commands = [\"echo built > built.txt; grep -q 'turn.turn' a.txt\"]";
-    let script = "spawn printf turn- >> a.txt\nsay Status: needs-verification";
+    let script = "spawn printf turn- >> a.txt\n\
+                  write .fleet/runs/r/reports/one.md Status: needs-verification\nsay done";
     checkout.write("plan.toml", &step("one", keys, script));
     let status = checkout.fleet(&["run", "plan.toml", "--run", "r"]);
     assert_eq!(status["state"], "done", "{status}");
+    let reports = checkout.world.project.join(".fleet/runs/r/reports");
+    let entries = std::fs::read_dir(reports).expect("the reports");
+    let names = entries.map(|entry| entry.expect("an entry").file_name());
+    let aside = names.filter(|name| name.to_string_lossy().ends_with(".previous"));
+    assert_eq!(aside.count(), 1, "the first turn's report is set aside");
     let worker = Checkout::worker(&status, "one");
     assert_eq!(worker["launch"], 2, "{status}");
     assert_eq!(Checkout::step(&status, "one")["attempts"], 1, "{status}");
