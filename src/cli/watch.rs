@@ -162,7 +162,7 @@ impl Teller {
 }
 
 /// What became different between two looks, in the order of the later one, what is gone at its end.
-fn changes(earlier: &[Row], later: &[Row], at: Timestamp) -> Vec<Change> {
+pub(super) fn changes(earlier: &[Row], later: &[Row], at: Timestamp) -> Vec<Change> {
     let by_name = |rows: &[Row]| -> BTreeMap<(&'static str, String), Row> {
         rows.iter()
             .map(|row| ((row.kind, row.name.clone()), row.clone()))

@@ -11,6 +11,7 @@ use super::enrollment::{Enrolled, EnrollmentList};
 use super::failure::Failure;
 use super::fleet::RunStatus;
 use super::fleet::steering::{FleetStopped, Sent};
+use super::fleet::watch::{History, LogLine, Notice, Peek, RunList, Waited};
 use super::identity::{AuthStatus, AuthStatusList, ProfileIdentity, VerificationList};
 use super::import::{Imported, Surveyed};
 use super::launch::Validated;
@@ -54,6 +55,16 @@ const ANSWERS: &[(&str, Define)] = &[
     ("fleet status", define::<RunStatus>),
     ("fleet stop", define::<FleetStopped>),
     ("fleet take", define::<RunStatus>),
+    ("fleet attach", define::<LogLine>),
+    ("fleet history", define::<History>),
+    ("fleet list", define::<RunList>),
+    ("fleet logs", define::<LogLine>),
+    ("fleet peek", define::<Peek>),
+    ("fleet run, last line", define::<RunStatus>),
+    ("fleet run, lines before", define::<Change>),
+    ("fleet status", define::<RunStatus>),
+    ("fleet wait", define::<Waited>),
+    ("on_event, standard input", define::<Notice>),
     ("init", define::<Initialised>),
     ("init --import", define::<Surveyed>),
     ("lease acquire", define::<Selection>),

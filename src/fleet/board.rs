@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::files::{FleetFiles, RunFiles};
 use super::ledger::{Kind, Ledger, Record};
 use super::model::{Plan, PlannedStep, Run, SCHEMA, StepProgress, Worker, WorkerState};
+use super::notify;
 use super::record;
 use crate::clock::ROUTINE;
 use crate::env::Context;
@@ -179,6 +180,9 @@ impl Board {
     /// Changes a worker's record.
     pub fn save_worker(&mut self, worker: Worker) -> Result<()> {
         self.locked()?;
+        if self.workers.get(&worker.name) == Some(&worker) {
+            return Ok(());
+        }
         record::save(&self.files.worker(&worker.name), &worker)?;
         self.workers.insert(worker.name.clone(), worker);
         Ok(())
@@ -233,7 +237,7 @@ impl Board {
         target: &str,
         reason: Option<&str>,
     ) -> Result<bool> {
-        self.note(
+        let appended = self.note(
             context,
             Entry {
                 id,
@@ -243,7 +247,11 @@ impl Board {
                 of: None,
                 reason,
             },
-        )
+        )?;
+        if let Some(record) = self.ledger.records.last().filter(|_| appended) {
+            notify::start(context, &self.files, record);
+        }
+        Ok(appended)
     }
 }
 

@@ -118,6 +118,11 @@ impl RunFiles {
         self.directory.join("ledger.jsonl")
     }
 
+    /// What programs of `on_event` complained of.
+    pub fn event_log(&self) -> Utf8PathBuf {
+        self.directory.join("on_event.log")
+    }
+
     /// How far a consumer of `fleet wait` is.
     pub fn consumer(&self, name: &WorkerId) -> Utf8PathBuf {
         self.directory

@@ -5,6 +5,8 @@
 //! counts as none: what it was to begin had not begun. Lines that cannot be read otherwise are counted, and stop new
 //! launches but no reading.
 
+use std::io::{Read as _, Seek as _, SeekFrom};
+
 use camino::{Utf8Path, Utf8PathBuf};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -51,6 +53,15 @@ pub struct Record {
     pub reason: Option<String>,
 }
 
+/// One of several times that something happens.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Episode {
+    /// It lasts: the id that it was told under.
+    Open(String),
+    /// It does not: the id that it is to be told under.
+    Next(String),
+}
+
 /// A run's ledger as it was read.
 #[derive(Clone, Debug, Default)]
 pub struct Ledger {
@@ -90,6 +101,30 @@ impl Ledger {
         })
     }
 
+    /// What is told again each time it happens anew: the record of this id that is still open, else the id of the
+    /// next one. An outcome closes it.
+    pub fn episode(&self, id: &str) -> Episode {
+        let mut count = 0_u32;
+        loop {
+            let numbered = match count {
+                0 => id.to_owned(),
+                _ => format!("{id}.{}", count + 1),
+            };
+            if !self.has(&numbered) {
+                return Episode::Next(numbered);
+            }
+            if !self.is_closed(&numbered) {
+                return Episode::Open(numbered);
+            }
+            count += 1;
+        }
+    }
+
+    fn is_closed(&self, id: &str) -> bool {
+        let mut records = self.records.iter();
+        records.any(|record| record.of.as_deref() == Some(id))
+    }
+
     /// Appends a record and syncs it, unless one of its id is there already; false then. The run's lock is held.
     pub fn append(&mut self, record: Record) -> Result<bool> {
         if self.has(&record.id) {
@@ -101,6 +136,44 @@ impl Ledger {
         self.records.push(record);
         Ok(true)
     }
+}
+
+/// What was appended to a ledger after some place.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tail {
+    /// Every whole line that could be read, in order.
+    pub records: Vec<Record>,
+    /// The place behind them: where the next look begins.
+    pub end: u64,
+}
+
+/// Reads what stands behind the first `offset` bytes, without the run's lock. A last line that is still being
+/// written is left for the next look. An offset that is no end of a line counts as 0: the ledger is another one.
+pub fn after(path: &Utf8Path, offset: u64) -> Result<Tail> {
+    let failed = |error: std::io::Error| Error::io("read", path, &error);
+    let mut file = match read::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Tail::default()),
+        Err(error) => return Err(failed(error)),
+    };
+    let mut offset = offset;
+    if let Some(before) = offset.checked_sub(1) {
+        let mut last = [0];
+        file.seek(SeekFrom::Start(before)).map_err(failed)?;
+        let count = file.read(&mut last).map_err(failed)?;
+        if (count, last) != (1, *b"\n") {
+            offset = 0;
+        }
+    }
+    file.seek(SeekFrom::Start(offset)).map_err(failed)?;
+    let bytes = read::to_end(&file, read::LIMIT).map_err(failed)?;
+    let whole = bytes.iter().rposition(|byte| *byte == b'\n');
+    let whole = whole.map_or(0, |newline| newline + 1);
+    let (records, _) = parse(bytes.get(..whole).unwrap_or_default());
+    Ok(Tail {
+        records,
+        end: offset + u64::try_from(whole).unwrap_or(0),
+    })
 }
 
 /// The records of some bytes, and how many lines are none.
@@ -122,7 +195,7 @@ pub fn parse(bytes: &[u8]) -> (Vec<Record>, usize) {
 
 #[cfg(test)]
 mod tests {
-    use super::{Kind, Ledger, Record};
+    use super::{Episode, Kind, Ledger, Record, after};
     use crate::store::append;
     use camino::Utf8Path;
     use jiff::Timestamp;
@@ -159,6 +232,48 @@ mod tests {
         assert_eq!((ledger.records.len(), ledger.corrupt), (2, 0));
         assert_eq!(super::parse(b"{\"id\":7}\nnothing of ours\n{\"id\":").1, 2);
         assert_eq!(ledger.open_intents().count(), 0);
+    }
+
+    #[test]
+    fn a_look_goes_on_where_the_last_one_ended_and_leaves_a_begun_line_alone() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = Utf8Path::from_path(directory.path())
+            .unwrap()
+            .join("ledger.jsonl");
+        assert_eq!(after(&path, 0).unwrap(), super::Tail::default());
+        let mut ledger = Ledger::load(&path).unwrap();
+        ledger.append(record("1", Kind::Event, None)).unwrap();
+        let first = after(&path, 0).unwrap();
+        assert_eq!(first.records.len(), 1);
+        assert_eq!(after(&path, first.end).unwrap().records, []);
+        let mut begun = append::stream(&path).unwrap();
+        begun.write_all(b"{\"id\":\"2\"").unwrap();
+        assert_eq!(after(&path, first.end).unwrap().end, first.end);
+        ledger.append(record("3", Kind::Event, None)).unwrap();
+        let next = after(&path, first.end).unwrap();
+        assert_eq!(next.records.len(), 1);
+        assert_eq!(next.records[0].id, "3");
+        // Not the end of a line, and beyond the end: another ledger.
+        for strange in [3, 1 << 40] {
+            assert_eq!(after(&path, strange).unwrap().records.len(), 2);
+        }
+    }
+
+    #[test]
+    fn an_episode_is_told_once_and_again_after_it_was_over() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = Utf8Path::from_path(directory.path())
+            .unwrap()
+            .join("ledger.jsonl");
+        let mut ledger = Ledger::load(&path).unwrap();
+        let next = |id: &str| Episode::Next(id.to_owned());
+        assert_eq!(ledger.episode("a"), next("a"));
+        ledger.append(record("a", Kind::Event, None)).unwrap();
+        assert_eq!(ledger.episode("a"), Episode::Open("a".to_owned()));
+        ledger.append(record("x", Kind::Done, Some("a"))).unwrap();
+        assert_eq!(ledger.episode("a"), next("a.2"));
+        ledger.append(record("a.2", Kind::Event, None)).unwrap();
+        assert_eq!(ledger.episode("a"), Episode::Open("a.2".to_owned()));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! A run in the words of the contract.
 
+use camino::Utf8Path;
 use jiff::Timestamp;
 
 use super::board::Board;
@@ -116,20 +117,7 @@ fn step(board: &Board, step: &PlannedStep) -> StepStatus {
 fn worker(board: &Board, worker: &Worker, now: Timestamp) -> WorkerStatus {
     let path = board.files.launch(&worker.name, worker.launch).report();
     let written = path.metadata().and_then(|found| found.modified()).ok();
-    let report = match written.map(|_| crate::store::read::optional(&path)) {
-        Some(Ok(Some(bytes))) => {
-            let text = String::from_utf8_lossy(&bytes);
-            match report::status(&text) {
-                Some(Status::NeedsVerification) => "needs-verification".to_owned(),
-                Some(Status::Blocked) => "blocked".to_owned(),
-                Some(Status::Verified) => "verified".to_owned(),
-                Some(Status::Other(word)) => word,
-                None => "no status line".to_owned(),
-            }
-        }
-        Some(Ok(None)) | None => "-".to_owned(),
-        Some(Err(_)) => "not read".to_owned(),
-    };
+    let report = written.map_or_else(|| "-".to_owned(), |_| said_of_itself(&path));
     let age = written
         .and_then(|time| Timestamp::try_from(time).ok())
         .and_then(|at| u64::try_from(now.duration_since(at).as_secs()).ok());
@@ -149,6 +137,21 @@ fn worker(board: &Board, worker: &Worker, now: Timestamp) -> WorkerStatus {
         report,
         report_age_seconds: age,
         queued: u32::try_from(worker.queue.len()).unwrap_or(u32::MAX),
+    }
+}
+
+/// What a report says of itself.
+pub fn said_of_itself(report: &Utf8Path) -> String {
+    match crate::store::read::optional(report) {
+        Ok(Some(bytes)) => match report::status(&String::from_utf8_lossy(&bytes)) {
+            Some(Status::NeedsVerification) => "needs-verification".to_owned(),
+            Some(Status::Blocked) => "blocked".to_owned(),
+            Some(Status::Verified) => "verified".to_owned(),
+            Some(Status::Other(word)) => word,
+            None => "no status line".to_owned(),
+        },
+        Ok(None) => "-".to_owned(),
+        Err(_) => "not read".to_owned(),
     }
 }
 

@@ -59,38 +59,49 @@ pub fn tick(
     aim: Aim,
 ) -> Result<Ticked> {
     let mut ticked = Ticked::default();
+    let mut board = settled(context, files)?;
+    if aim == Aim::Settle || is_over(&board) {
+        ticked.state = Some(close(context, &mut board)?);
+        return Ok(ticked);
+    }
+    review::conclude(context, &mut board)?;
+    if board.run.options.accept == Accept::Program {
+        board = review::check_reported(context, files, board)?;
+    }
+    promote(&mut board)?;
+    let mut ready = Vec::new();
+    start_due(
+        context,
+        &mut board,
+        settings,
+        templates,
+        &mut ready,
+        &mut ticked,
+    )?;
+    ticked.state = Some(close(context, &mut board)?);
+    drop(board);
+    for launch in ready {
+        match launch.go(context) {
+            Ok(host) => ticked.launched.push((launch.worker, host)),
+            Err(error) => ticked
+                .refused
+                .push((launch.worker.as_str().parse()?, error)),
+        }
+    }
+    Ok(ticked)
+}
+
+/// Brings a run's records up to date and starts nothing: whoever only watches needs no settings for it.
+pub fn settle(context: &Context, files: &RunFiles) -> Result<()> {
+    let mut board = settled(context, files)?;
+    close(context, &mut board).map(drop)
+}
+
+fn settled(context: &Context, files: &RunFiles) -> Result<Board> {
     let mut board = Board::hold(context, files)?;
     reconcile(context, &mut board)?;
     promote(&mut board)?;
-    if aim == Aim::Advance && !is_over(&board) {
-        review::conclude(context, &mut board)?;
-        if board.run.options.accept == Accept::Program {
-            board = review::check_reported(context, files, board)?;
-        }
-        promote(&mut board)?;
-        let mut ready = Vec::new();
-        start_due(
-            context,
-            &mut board,
-            settings,
-            templates,
-            &mut ready,
-            &mut ticked,
-        )?;
-        ticked.state = Some(close(context, &mut board)?);
-        drop(board);
-        for launch in ready {
-            match launch.go(context) {
-                Ok(host) => ticked.launched.push((launch.worker, host)),
-                Err(error) => ticked
-                    .refused
-                    .push((launch.worker.as_str().parse()?, error)),
-            }
-        }
-    } else {
-        ticked.state = Some(close(context, &mut board)?);
-    }
-    Ok(ticked)
+    Ok(board)
 }
 
 /// Whether nothing of a run is launched any more: it has ended, or is being stopped as a whole.

@@ -60,6 +60,14 @@ pub fn synced(path: impl AsRef<Path>, text: &str) -> Result<()> {
     Ok(())
 }
 
+/// Makes sure that what is in a file now survives a power cut, whoever wrote it.
+pub fn settle(path: impl AsRef<Path>) -> Result<()> {
+    let path = path.as_ref();
+    super::read::open(path)
+        .and_then(|file| file.sync_data())
+        .map_err(|error| Error::io("sync", path, &error))
+}
+
 /// Opens a file that a program's output goes to, 0600; what is there stays.
 pub fn stream(path: impl AsRef<Path>) -> Result<File> {
     let path = path.as_ref();

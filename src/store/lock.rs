@@ -22,7 +22,7 @@ use super::{owner, read};
 use crate::clock::{Clock, Deadline};
 use crate::env::{Context, Faults};
 use crate::error::{Code, Error, Refusal, Result, code};
-use crate::id::fleet::{RepositoryKey, RunId};
+use crate::id::fleet::{RepositoryKey, RunId, WorkerId};
 use crate::id::{ProfileId, ProviderKind};
 use crate::sys::{filesystem, flock, process, shell};
 
@@ -33,6 +33,8 @@ pub enum Name {
     Repository(RepositoryKey),
     /// Everything that changes one run.
     Run(RepositoryKey, RunId),
+    /// How far a consumer of a run's events is.
+    Consumer(RepositoryKey, RunId, WorkerId),
     /// What launches of the fleet are held by.
     Holds,
     /// Lets maintenance in between selections.
@@ -58,6 +60,8 @@ impl Name {
         match self {
             Self::Repository(key) => format!("repository-{key}.lock"),
             Self::Run(key, run) => format!("run-{key}-{run}.lock"),
+            // Names hold no dot.
+            Self::Consumer(key, run, name) => format!("consumer-{key}-{run}.{name}.lock"),
             Self::Holds => "holds.lock".to_owned(),
             Self::Turnstile(provider) => format!("turnstile-{provider}.lock"),
             Self::Provider(provider) => format!("provider-{provider}.lock"),
@@ -183,6 +187,7 @@ impl Locks {
             Name::Turnstile(_) => self.faults.no_turnstile,
             Name::Repository(_)
             | Name::Run(..)
+            | Name::Consumer(..)
             | Name::Holds
             | Name::Provider(_)
             | Name::Registry

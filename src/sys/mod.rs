@@ -4,6 +4,7 @@
 
 pub mod ask;
 pub mod attend;
+pub mod changes;
 pub mod descriptor;
 pub mod exec;
 pub mod filesystem;

@@ -1,5 +1,7 @@
 //! `fleet run`: from a plan file, or from words, to verified changes.
 
+use serde_json::{Value, json};
+
 use crate::support::checkout::{Checkout, step};
 
 #[test]
@@ -38,4 +40,41 @@ fn work_in_words_runs_in_a_worktree_of_its_own_and_leaves_the_checkout_alone() {
     assert_eq!(checkout.read("a.txt"), "as it was\n");
     assert_eq!(checkout.git(&["status", "--porcelain"]), "");
     checkout.run(&["run", "do something"]).refused("usage");
+}
+
+#[test]
+fn every_change_is_a_line_and_the_last_one_is_the_status() {
+    let checkout = Checkout::with(1);
+    let script = "write a.txt changed\nsay Status: needs-verification";
+    checkout.write("plan.toml", &step("one", "files = [\"a.txt\"]", script));
+    let ran = checkout.run(&["run", "plan.toml", "--run", "r"]);
+    let mut lines: Vec<Value> = ran
+        .stdout
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("a line of JSON"))
+        .collect();
+    let status = lines.pop().expect("a last line");
+    assert_eq!(
+        (&status["run"], &status["state"]),
+        (&json!("r"), &json!("done"))
+    );
+    let states = |kind: &str| -> Vec<&str> {
+        let rows = lines.iter().filter(|line| line["kind"] == kind);
+        rows.filter_map(|line| line["row"]["state"].as_str())
+            .collect()
+    };
+    assert_eq!(lines[0]["change"], "new", "{lines:?}");
+    assert_eq!(states("step").last(), Some(&"verified"), "{lines:?}");
+    assert_eq!(states("worker").last(), Some(&"parked"), "{lines:?}");
+    for pair in lines.windows(2) {
+        assert_ne!(pair[0], pair[1], "told twice");
+    }
+    let words = ["--format", "human", "run", "plan.toml", "--run", "s"];
+    let ran = checkout.run(&words);
+    assert!(
+        ran.stdout.contains("\nstep one: verified\n"),
+        "{}",
+        ran.stdout
+    );
+    assert!(!ran.stdout.contains('\u{1b}'), "{}", ran.stdout);
 }

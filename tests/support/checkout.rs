@@ -1,11 +1,44 @@
 //! A scripted world whose project is a real checkout with a commit, and plans of scripted workers in it.
 
-use std::process::Command;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
 
 use serde_json::Value;
 
 use super::sandbox::{Ran, Sandbox};
-use super::world::{Account, World};
+use super::world::{Account, World, wait};
+
+/// A command in the background, killed when dropped.
+#[derive(Debug)]
+pub(crate) struct Background(Option<Child>);
+
+impl Background {
+    /// Its pid.
+    pub(crate) fn pid(&self) -> u32 {
+        self.0.as_ref().expect("it runs").id()
+    }
+
+    /// How it ended.
+    #[track_caller]
+    pub(crate) fn ended(mut self) -> Ran {
+        let child = self.0.take().expect("it runs");
+        Ran::ended(&child.wait_with_output().expect("a child"))
+    }
+
+    /// SIGKILL, and reaped.
+    pub(crate) fn kill(self) {
+        drop(self);
+    }
+}
+
+impl Drop for Background {
+    fn drop(&mut self) {
+        if let Some(mut child) = self.0.take() {
+            drop(child.kill());
+            drop(child.wait());
+        }
+    }
+}
 
 /// The world, and its project with one commit of `a.txt`, `b.txt` and `c.txt`.
 #[derive(Debug)]
@@ -84,10 +117,53 @@ impl Checkout {
         Ran::of(&mut self.line(words))
     }
 
-    /// The same, which must succeed, for its JSON.
+    /// The same, which must succeed, for the JSON of its last line: `run` tells every change before it.
     #[track_caller]
     pub(crate) fn fleet(&self, words: &[&str]) -> Value {
-        self.run(words).success()
+        let mut ran = self.run(words);
+        if let Some(last) = ran.stdout.lines().last() {
+            ran.stdout = last.to_owned();
+        }
+        ran.success()
+    }
+
+    /// The same in the background.
+    pub(crate) fn start(&self, words: &[&str]) -> Background {
+        let child = self
+            .line(words)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the program starts");
+        Background(Some(child))
+    }
+
+    /// The directory of a run's records.
+    #[track_caller]
+    pub(crate) fn records(&self, run: &str) -> PathBuf {
+        let runs = self.world.sandbox.path("state/fleet/runs");
+        let mut entries = std::fs::read_dir(runs).expect("runs");
+        let end = format!("-{run}");
+        entries
+            .find_map(|entry| {
+                let entry = entry.expect("an entry");
+                let name = entry.file_name();
+                let name = name.to_str().expect("UTF-8");
+                name.ends_with(&end).then(|| entry.path())
+            })
+            .expect("the run has records")
+    }
+
+    /// Waits until a worker of a run is in a state.
+    #[track_caller]
+    pub(crate) fn until(&self, run: &str, worker: &str, state: &str) {
+        wait(&format!("`{worker}` to be {state}"), || {
+            let ran = self.run(&["status", "--run", run]);
+            let status: Value = serde_json::from_str(&ran.stdout).ok()?;
+            let workers = status["workers"].as_array()?;
+            let mut found = workers.iter().filter(|row| row["name"] == worker);
+            found.any(|row| row["state"] == state).then_some(())
+        });
     }
 
     /// The step of an answer.

@@ -1,18 +1,27 @@
 //! The hidden verbs of a launch.
 
-use camino::Utf8PathBuf;
+use camino::{Utf8Path, Utf8PathBuf};
 
 use super::{App, Ground, Outcome};
 use crate::error::{Error, Result};
+use crate::fleet::board::Board;
 use crate::fleet::files::{FleetFiles, RunFiles};
 use crate::fleet::launch::host::{self, Hosted};
 use crate::fleet::send::go_on;
-use crate::fleet::tick::{Aim, tick};
+use crate::fleet::{notify, tick};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct LaunchDirectory {
     /// Directory of the launch
     directory: Utf8PathBuf,
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct EventArguments {
+    /// Directory of the run
+    directory: Utf8PathBuf,
+    /// The event
+    id: String,
 }
 
 pub(super) fn host(app: &App, arguments: LaunchDirectory) -> Result<Outcome> {
@@ -23,15 +32,9 @@ pub(super) fn host(app: &App, arguments: LaunchDirectory) -> Result<Outcome> {
         Hosted::Ended(launch, _) => launch,
     };
     // What became of it is written down at once; were this cut short, the next command would do it.
-    let board = crate::fleet::board::Board::look(&files)?;
+    tick::settle(context, &files)?;
+    let board = Board::look(&files)?;
     let ground = Ground::at(app, &board.run.repository)?;
-    tick(
-        context,
-        &files,
-        &ground.settings,
-        &ground.templates,
-        Aim::Settle,
-    )?;
     go_on(
         context,
         &files,
@@ -46,11 +49,20 @@ pub(super) fn turn(app: &App, arguments: LaunchDirectory) -> Result<Outcome> {
     match host::turn(&app.context, arguments.directory)? {}
 }
 
+pub(super) fn event(app: &App, arguments: &EventArguments) -> Result<Outcome> {
+    let files = run_at(app, Some(&arguments.directory))?;
+    notify::run(&app.context, &files, &arguments.id)?;
+    Ok(Outcome::Done(0))
+}
+
 /// The run that a launch's directory is in.
-fn run_of(app: &App, directory: &Utf8PathBuf) -> Result<RunFiles> {
-    let run = directory.parent().and_then(|launches| launches.parent());
+fn run_of(app: &App, directory: &Utf8Path) -> Result<RunFiles> {
+    run_at(app, directory.parent().and_then(Utf8Path::parent))
+}
+
+fn run_at(app: &App, directory: Option<&Utf8Path>) -> Result<RunFiles> {
     let runs = FleetFiles::new(&app.context).runs()?;
     runs.into_iter()
-        .find(|files| Some(files.directory.as_path()) == run)
-        .ok_or_else(|| Error::internal(format!("`{directory}` is no launch of a run")))
+        .find(|files| Some(files.directory.as_path()) == directory)
+        .ok_or_else(|| Error::internal("a directory was given that is no run's"))
 }

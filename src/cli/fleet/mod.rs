@@ -1,6 +1,10 @@
 //! `agent-fleet fleet …`: a plan of work on leased workers.
 
 mod hidden;
+mod history;
+mod list;
+mod live;
+mod logs;
 mod recover;
 mod resume;
 mod run;
@@ -8,6 +12,7 @@ mod send;
 mod status;
 mod stop;
 mod take;
+mod wait;
 
 use camino::Utf8PathBuf;
 use clap::Subcommand;
@@ -29,6 +34,16 @@ pub(super) struct FleetArguments {
 #[derive(Debug, Subcommand)]
 #[command(defer = true)]
 enum FleetCommand {
+    /// Look on while a worker is at work
+    Attach(logs::AttachArguments),
+    /// Which launches there were, on which account, and how they ended
+    History(history::HistoryArguments),
+    /// The runs of this checkout, the newest first
+    List(list::ListArguments),
+    /// What a worker said and did
+    Logs(logs::LogsArguments),
+    /// The last lines of what a worker said and did
+    Peek(logs::PeekArguments),
     /// Run a plan, or one step given in words, until nothing is left to do
     Run(run::RunArguments),
     /// Give a worker up that is gone, on your word, where nothing else can tell
@@ -43,6 +58,11 @@ enum FleetCommand {
     Stop(stop::StopArguments),
     /// Take a worker's conversation over at this terminal; leaving it gives the worker back
     Take(take::TakeArguments),
+    /// Wait until something happens that a lead should know; exits 3 when nothing does in time
+    Wait(wait::WaitArguments),
+    /// Runs the program of an event; started by whoever wrote the event down, not by people
+    #[command(name = crate::fleet::notify::VERB, hide = true)]
+    Event(hidden::EventArguments),
     /// The host of a running turn; started by launches, not by people
     #[command(name = crate::fleet::launch::begin::HOST_VERB, hide = true)]
     Host(hidden::LaunchDirectory),
@@ -91,11 +111,18 @@ pub(super) fn run(app: &App, arguments: FleetArguments) -> Result<Outcome> {
     match arguments.command {
         FleetCommand::Recover(arguments) => recover::run(app, &arguments),
         FleetCommand::Resume(arguments) => resume::run(app, &arguments),
+        FleetCommand::Attach(arguments) => logs::attach(app, arguments),
+        FleetCommand::History(arguments) => history::run(app, &arguments),
+        FleetCommand::List(arguments) => list::run(app, &arguments),
+        FleetCommand::Logs(arguments) => logs::logs(app, arguments),
+        FleetCommand::Peek(arguments) => logs::peek(app, &arguments),
         FleetCommand::Run(arguments) => run::run(app, arguments),
         FleetCommand::Send(arguments) => send::run(app, &arguments),
         FleetCommand::Status(arguments) => status::run(app, &arguments),
         FleetCommand::Stop(arguments) => stop::run(app, &arguments),
         FleetCommand::Take(arguments) => take::run(app, &arguments),
+        FleetCommand::Wait(arguments) => wait::run(app, arguments),
+        FleetCommand::Event(arguments) => hidden::event(app, &arguments),
         FleetCommand::Host(directory) => hidden::host(app, directory),
         FleetCommand::Turn(directory) => hidden::turn(app, directory),
     }

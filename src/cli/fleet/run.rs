@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use camino::Utf8PathBuf;
 
+use super::live::Live;
 use super::{App, Ground, Outcome};
 use crate::error::{Error, Result, code};
 use crate::fleet::begin;
@@ -62,6 +63,7 @@ pub(super) fn run(app: &App, arguments: RunArguments) -> Result<Outcome> {
 pub(super) fn to_its_end(app: &App, files: &RunFiles, ground: &Ground) -> Result<Outcome> {
     let context = &app.context;
     let mut said = BTreeSet::new();
+    let mut live = Live::new(app);
     let interrupts =
         Interrupts::watch().map_err(|error| Error::io("watch signals in", "/", &error))?;
     let driven = drive(
@@ -71,7 +73,7 @@ pub(super) fn to_its_end(app: &App, files: &RunFiles, ground: &Ground) -> Result
         &ground.templates,
         &interrupts,
         &mut |text| app.note(text),
-        &mut |_, ticked| {
+        &mut |board, ticked| {
             for (step, error) in &ticked.refused {
                 let ordinary = matches!(
                     error.code,
@@ -82,11 +84,13 @@ pub(super) fn to_its_end(app: &App, files: &RunFiles, ground: &Ground) -> Result
                     app.note(&note);
                 }
             }
-            Ok(())
+            live.tell(app, board)
         },
     )?;
     drop(interrupts);
     let board = Board::look(files)?;
+    live.tell(app, &board)?;
+    live.clear()?;
     let status = show::status(context, &board)?;
     match driven {
         Driven::Settled(_) => {}

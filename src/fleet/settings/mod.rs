@@ -106,6 +106,20 @@ pub fn own_file(roots: &Roots) -> Utf8PathBuf {
     roots.config.with_file_name(FILE)
 }
 
+/// The program of an event with its arguments, by the person's file alone; empty for none.
+pub fn on_event(context: &Context) -> Result<Vec<String>> {
+    let own = own_file(&context.roots);
+    let Some(text) = file::read(context, &own)? else {
+        return Ok(Vec::new());
+    };
+    let known = Known {
+        registry: &crate::snapshot::registry::load(context)?,
+        roots: &context.roots,
+    };
+    let person = file::parse(context, &own, Some(&text), Whose::Person, known)?;
+    Ok(person.on_event.unwrap_or_default())
+}
+
 /// Reads what holds in a checkout; `root` is its canonical root.
 ///
 /// Fails with `settings_invalid` and every problem of the file that is wrong.

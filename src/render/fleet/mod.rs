@@ -1,6 +1,7 @@
 //! Runs of the fleet on a page.
 
 mod steering;
+mod watch;
 
 use jiff::Timestamp;
 

@@ -1,6 +1,7 @@
 //! Runs of the fleet as callers see them. States are words; new ones may be added.
 
 pub mod steering;
+pub mod watch;
 
 use camino::Utf8PathBuf;
 use jiff::Timestamp;
