@@ -2,11 +2,13 @@
 //!
 //! The bounds lie a quarter above what was measured.
 
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use agent_fleet::env::Faults;
 use agent_fleet::lease::Granted;
 
+use crate::support::checkout::Checkout;
 use crate::support::leases::{now, reserve, store};
 use crate::support::sandbox::{Ran, Sandbox};
 use crate::support::world::{Account, POOL, World, wait};
@@ -69,8 +71,11 @@ fn hold(world: &World, accounts: usize, leases: usize) -> Vec<Granted> {
 
 /// What a command costs; `None`, and said, where nothing can be traced.
 fn cost(world: &World, arguments: &[&str]) -> Option<Cost> {
+    traced(world, &world.sandbox.command(arguments))
+}
+
+fn traced(world: &World, command: &Command) -> Option<Cost> {
     let record = world.sandbox.path("tmp/calls");
-    let command = world.sandbox.command(arguments);
     let mut strace = Sandbox::tool("strace");
     let variables = command.get_envs();
     strace
@@ -78,7 +83,7 @@ fn cost(world: &World, arguments: &[&str]) -> Option<Cost> {
         .arg(&record)
         .arg(command.get_program())
         .args(command.get_args())
-        .current_dir(world.sandbox.path("home"))
+        .current_dir(command.get_current_dir().expect("a directory"))
         .env_clear()
         .envs(variables.filter_map(|(name, value)| Some((name, value?))));
     let traced = Sandbox::tool("strace")
@@ -176,4 +181,13 @@ fn ten_times_the_profiles_cost_no_more_files() {
         (636, 26),
     );
     at_most("the quotas of 100 profiles", quota, (378, 10));
+}
+
+#[test]
+fn the_status_of_fifty_parked_workers_takes_no_lock_and_reads_two_files_for_each() {
+    let checkout = Checkout::parked();
+    let status = checkout.fleet(&["status"]);
+    assert_eq!(status["workers"].as_array().map(Vec::len), Some(50));
+    let cost = traced(&checkout.world, &checkout.line(&["status"]));
+    at_most("a run of 50 parked workers", cost, (1, 1));
 }

@@ -10,6 +10,10 @@ use super::document::{Contract, Version};
 use super::enrollment::{Enrolled, EnrollmentList};
 use super::failure::Failure;
 use super::fleet::RunStatus;
+use super::fleet::lead::{
+    FleetDoctor, FleetSettings, HoldChanged, LaunchRows, PlanForecast, PreparedPrompt,
+    SkillsInstalled, StepDiff, StepMerged, TreeCheck,
+};
 use super::fleet::steering::{FleetStopped, Sent};
 use super::fleet::watch::{History, LogLine, Notice, Peek, RunList, Waited};
 use super::identity::{AuthStatus, AuthStatusList, ProfileIdentity, VerificationList};
@@ -65,6 +69,25 @@ const ANSWERS: &[(&str, Define)] = &[
     ("fleet status", define::<RunStatus>),
     ("fleet wait", define::<Waited>),
     ("on_event, standard input", define::<Notice>),
+    ("fleet add", define::<RunStatus>),
+    ("fleet check", define::<TreeCheck>),
+    ("fleet diff", define::<StepDiff>),
+    ("fleet doctor", define::<FleetDoctor>),
+    ("fleet drop", define::<RunStatus>),
+    ("fleet hold", define::<HoldChanged>),
+    ("fleet init", define::<RunStatus>),
+    ("fleet launch", define::<LaunchRows>),
+    ("fleet merge", define::<StepMerged>),
+    ("fleet plan", define::<RunStatus>),
+    ("fleet plan --dry-run", define::<PlanForecast>),
+    ("fleet prompt", define::<PreparedPrompt>),
+    ("fleet providers", define::<FleetSettings>),
+    ("fleet release", define::<HoldChanged>),
+    ("fleet run", define::<RunStatus>),
+    ("fleet skill install", define::<SkillsInstalled>),
+    ("fleet status", define::<RunStatus>),
+    ("fleet steer", define::<RunStatus>),
+    ("fleet verify", define::<RunStatus>),
     ("init", define::<Initialised>),
     ("init --import", define::<Surveyed>),
     ("lease acquire", define::<Selection>),

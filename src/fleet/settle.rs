@@ -306,3 +306,7 @@ fn turn(
 pub fn after(now: Timestamp, span: Duration) -> Timestamp {
     now.checked_add(span).unwrap_or(Timestamp::MAX)
 }
+
+#[cfg(test)]
+#[path = "settle_tests.rs"]
+mod tests;

@@ -156,27 +156,7 @@ fn watches_files(pid: u32) -> bool {
 
 #[test]
 fn fifty_parked_workers_cost_no_process_and_no_polling() {
-    let checkout = Checkout::with(1);
-    let mut plan = step("s-1", "kind = \"investigate\"", "say Status: blocked");
-    for number in 2..=50 {
-        let keys = "kind = \"investigate\"\nneeds = [\"s-1\"]";
-        plan += &step(&format!("s-{number}"), keys, HANDED_BACK);
-    }
-    checkout.write("plan.toml", &plan);
-    checkout.fleet(&["run", "plan.toml", "--run", "r"]);
-    let records = checkout.records("r");
-    let inside = records
-        .strip_prefix(checkout.world.sandbox.path(""))
-        .expect("inside");
-    let text = std::fs::read_to_string(records.join("workers/s-1.json")).expect("a record");
-    for number in 2..=50 {
-        let name = format!("s-{number}");
-        let path = inside.join(format!("workers/{name}.json"));
-        checkout
-            .world
-            .sandbox
-            .write(path, text.replace("s-1", &name));
-    }
+    let checkout = Checkout::parked();
     while checkout.run(&["wait", "--timeout", "0"]).status == 0 {}
     let status = checkout.fleet(&["status"]);
     assert_eq!(status["workers"].as_array().map(Vec::len), Some(50));
