@@ -52,7 +52,18 @@
 //! | `share/hooks/codex.json` | [`provider::codex`] |
 //! | `share/scripted/` | [`provider::scripted`] |
 //! | `share/worktrees/<checkout>-<run>/<step>/`, `<step>.json` | [`fleet::worktree`] |
+//! | `state/fleet/holds.json` | [`fleet::hold`] |
+//! | `state/fleet/runs/<checkout>-<run>/{run,plan,steps}.json`, `workers/` | [`fleet::board`] |
+//! | `state/fleet/runs/<checkout>-<run>/baseline.json` | [`fleet::begin`] |
+//! | `state/fleet/runs/<checkout>-<run>/launches/<worker>.<n>/` | [`fleet::launch`] |
+//! | `state/fleet/runs/<checkout>-<run>/ledger.jsonl` | [`fleet::ledger`] |
+//! | `state/fleet/runs/<checkout>-<run>/consumers/` | [`fleet::cursor`] |
+//! | `state/fleet/runs/<checkout>-<run>/on_event.log` | [`fleet::notify`] |
+//! | `state/fleet/runs/<checkout>-<run>/receipts/` | [`fleet::verify`], [`fleet::review`] |
+//! | `state/fleet/runs/<checkout>-<run>/prompts/` | [`fleet::compose`] |
 //! | `state/fleet/runs/<checkout>-<run>/snapshots/<step>/` | [`fleet::scope::snapshot`] |
+//! | `state/fleet/runs/<checkout>-<run>/result.json` | [`fleet::result`] |
+//! | `<checkout>/.fleet/runs/` | [`fleet::exchange`] |
 //! | `state/install.json` | [`registry::install`] |
 //! | `state/credentials/` | [`secret::kept`] |
 //! | `state/profiles/` | [`snapshot::durable`] |

@@ -25,11 +25,13 @@ pub enum Group {
     Login,
     /// `verdict` of a lease.
     Verdict,
+    /// `reason` of a run, a step or a worker of the fleet; the code of a refusal may stand there too.
+    Fleet,
 }
 
 impl Group {
     /// Every group, in the order of the page.
-    pub const EVERY: [Self; 9] = [
+    pub const EVERY: [Self; 10] = [
         Self::Decision,
         Self::Eligible,
         Self::Refused,
@@ -39,6 +41,7 @@ impl Group {
         Self::Anchor,
         Self::Login,
         Self::Verdict,
+        Self::Fleet,
     ];
 
     /// The group as it is written in JSON.
@@ -53,6 +56,7 @@ impl Group {
             Self::Anchor => "anchor",
             Self::Login => "login",
             Self::Verdict => "verdict",
+            Self::Fleet => "fleet",
         }
     }
 }
@@ -240,6 +244,33 @@ reasons! {
         "dead" Time "its process is gone; the next command that needs the slot takes it back" "agent-fleet lease list";
         "orphaned" Person "its process is gone but left its main process behind, which keeps the slot" "agent-fleet lease release --task TASK --force";
         "unknown" Person "it cannot be told whether its process lives, so it keeps the slot" "agent-fleet lease release --task TASK --force";
+    }
+    Fleet {
+        "acceptance" Time "the program checks what the step was to bring" "agent-fleet fleet status";
+        "acceptance_failed" Person "what the step was to bring is not there, and its attempts are used up" "agent-fleet fleet logs WORKER";
+        "billing" Person "the account wants to be paid for before it goes on" "agent-fleet status";
+        "changes_requested" Person "its reviewer wants something changed, and its attempts are used up" "agent-fleet fleet logs WORKER";
+        "denied" Person "it came to its end without what a tool would have done that it may not use" "agent-fleet fleet logs WORKER";
+        "exit_status" Time "its process ended with another status than 0 after all was said" "agent-fleet fleet logs WORKER";
+        "given_back" Fine "a person took its conversation over and gave it back" "agent-fleet fleet send WORKER TEXT";
+        "interrupted" Fine "it was interrupted, and its next turn follows" "agent-fleet fleet status";
+        "killed" Time "a signal that nobody here sent ended its process" "agent-fleet fleet logs WORKER";
+        "limit" Time "a usage limit ended its turn; it goes on on another account, or at the reset" "agent-fleet fleet status";
+        "login_lost" Person "the server no longer takes the account's login" "agent-fleet doctor";
+        "never_started" Time "nothing of its launch ever ran; it is launched again" "agent-fleet fleet status";
+        "no_answer" Time "its turn ended with neither report nor answer" "agent-fleet fleet logs WORKER";
+        "not_seen" Person "it cannot be told whether its process lives, so it keeps its place" "agent-fleet fleet recover WORKER --evidence FILE";
+        "question_open" Person "nothing can go on before a person or a lead has answered" "agent-fleet fleet status";
+        "recovered" Person "somebody attested that its process is gone" "agent-fleet fleet launch STEP";
+        "reported_blocked" Person "its report asks for a decision" "agent-fleet fleet logs WORKER";
+        "request_failed" Time "a request of its turn failed for good" "agent-fleet fleet logs WORKER";
+        "review" Time "a worker of another model family judges the change" "agent-fleet fleet status";
+        "reviewed" Person "its reviewer approves; it waits for the lead" "agent-fleet fleet verify STEP --evidence FILE";
+        "session_lost" Time "the conversation that was to go on is not there any more" "agent-fleet fleet logs WORKER";
+        "step_failed" Person "a step failed, and nothing else can go on" "agent-fleet fleet status";
+        "stopped" Person "somebody stopped its worker" "agent-fleet fleet launch STEP";
+        "turn_unfinished" Time "its output stops before the end of its turn" "agent-fleet fleet logs WORKER";
+        "verdict_unclear" Person "its reviewer said neither `approve` nor `changes-requested`" "agent-fleet fleet logs WORKER";
     }
 }
 

@@ -6,22 +6,34 @@ const STEPS: [&str; 7] = [
     "accounts", "choose", "exec", "owned", "reclaim", "resume", "limit",
 ];
 
+const FLEET_STEPS: [&str; 6] = ["accounts", "plan", "run", "limit", "review", "results"];
+
 #[test]
 fn every_step_is_as_told_and_only_the_throw_away_world_is_touched() {
+    told(&["demo"], &STEPS, 10.0);
+}
+
+#[test]
+fn every_step_of_a_fleet_is_as_told_and_only_the_throw_away_world_is_touched() {
+    told(&["demo", "--fleet"], &FLEET_STEPS, 20.0);
+}
+
+#[track_caller]
+fn told(arguments: &[&str], wanted: &[&str], most: f64) {
     let sandbox = Sandbox::new();
-    let report = sandbox.run(["demo"]).success();
+    let report = sandbox.run(arguments.iter().copied()).success();
     let steps = report["steps"].as_array().unwrap();
     let names: Vec<&str> = steps
         .iter()
         .map(|step| step["name"].as_str().unwrap())
         .collect();
-    assert_eq!(names, STEPS);
+    assert_eq!(names, wanted);
     assert!(steps.iter().all(|step| step["ok"] == true), "{report}");
     let seconds: f64 = steps
         .iter()
         .map(|step| step["seconds"].as_f64().unwrap())
         .sum();
-    assert!(seconds < 10.0, "the demo took {seconds} s");
+    assert!(seconds < most, "the demo took {seconds} s");
     for untouched in ["config", "state", "share"] {
         assert!(!sandbox.path(untouched).exists(), "{untouched} was made");
     }
@@ -29,6 +41,14 @@ fn every_step_is_as_told_and_only_the_throw_away_world_is_touched() {
         let left: Vec<_> = std::fs::read_dir(sandbox.path(emptied)).unwrap().collect();
         assert!(left.is_empty(), "left behind in {emptied}: {left:?}");
     }
+}
+
+#[test]
+fn only_the_demo_of_a_fleet_needs_git_and_says_so() {
+    let mut sandbox = Sandbox::new();
+    sandbox.set("PATH", "/nowhere");
+    sandbox.run(["demo", "--fleet"]).refused("git_missing");
+    sandbox.run(["demo"]).success();
 }
 
 #[test]

@@ -12,9 +12,10 @@ use crate::support::sandbox::{Ran, Sandbox};
 
 /// A typed command and what it must answer.
 #[derive(Debug)]
-struct Step {
+pub(crate) struct Step {
     line: usize,
-    command: String,
+    /// What is typed.
+    pub command: String,
     answer: Vec<String>,
     refused: bool,
 }
@@ -38,7 +39,15 @@ fn pages() -> Vec<PathBuf> {
     pages
 }
 
-fn steps(text: &str) -> Vec<Step> {
+impl Step {
+    /// Whether the page says that a line of the answer holds this.
+    pub(crate) fn answered(&self, text: &str) -> bool {
+        self.answer.iter().any(|line| line.contains(text))
+    }
+}
+
+/// The commands of a page.
+pub(crate) fn steps(text: &str) -> Vec<Step> {
     let mut steps: Vec<Step> = Vec::new();
     let mut block: Option<bool> = None;
     for (index, line) in text.lines().enumerate() {
@@ -79,20 +88,25 @@ fn run_page(page: &Path, steps: &[Step]) {
         sandbox.set(format!("AGENT_FLEET_{name}"), "");
     }
     for step in steps {
-        let place = format!("{}:{}", page.display(), step.line);
         let mut shell = sandbox.shell(&step.command);
-        let ran = Ran::of(&mut shell);
-        assert_eq!(ran.status != 0, step.refused, "{place}: {ran:?}");
-        let said = format!("{}{}", ran.stdout, ran.stderr);
-        let said: Vec<&str> = said.lines().map(str::trim_end).collect();
-        let wanted: Vec<&str> = step.answer.iter().map(|line| line.trim_end()).collect();
-        assert!(
-            wanted.is_empty() || lines_match(&wanted, &said),
-            "{place}: the page says\n{}\nthe program says\n{}",
-            wanted.join("\n"),
-            said.join("\n")
-        );
+        answers(&page.display().to_string(), step, &Ran::of(&mut shell));
     }
+}
+
+/// Holds what a command came to against what its page says.
+#[track_caller]
+pub(crate) fn answers(page: &str, step: &Step, ran: &Ran) {
+    let place = format!("{page}:{}", step.line);
+    assert_eq!(ran.status != 0, step.refused, "{place}: {ran:?}");
+    let said = format!("{}{}", ran.stdout, ran.stderr);
+    let said: Vec<&str> = said.lines().map(str::trim_end).collect();
+    let wanted: Vec<&str> = step.answer.iter().map(|line| line.trim_end()).collect();
+    assert!(
+        wanted.is_empty() || lines_match(&wanted, &said),
+        "{place}: the page says\n{}\nthe program says\n{}",
+        wanted.join("\n"),
+        said.join("\n")
+    );
 }
 
 fn lines_match(wanted: &[&str], said: &[&str]) -> bool {

@@ -110,6 +110,9 @@ fn title(group: Group) -> &'static str {
         }
         Group::Login => "What the credential file says (`auth_status`)",
         Group::Verdict => "Whether a lease's holder lives (`verdict`)",
+        Group::Fleet => {
+            "A run, a step or a worker of the fleet (`reason`; the code of a refusal may stand there too)"
+        }
     }
 }
 

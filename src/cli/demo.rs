@@ -3,13 +3,16 @@
 use std::io::IsTerminal as _;
 
 use super::{App, Outcome, output};
-use crate::demo::{self, NEXT, Options, Report, Told};
+use crate::demo::{self, Options, Report, Told};
 use crate::error::Result;
 use crate::render::page::{Page, Role, paint};
 use crate::render::{Format, View};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct DemoArguments {
+    /// Show a fleet: a plan of three steps with a usage limit and a review, on scripted workers; needs git
+    #[arg(long)]
+    fleet: bool,
     /// Leave the throw-away world where it is, and say where
     #[arg(long)]
     keep: bool,
@@ -20,6 +23,7 @@ pub(super) fn run(app: &App, arguments: &DemoArguments) -> Result<Outcome> {
     let options = Options {
         keep: arguments.keep,
         colour: watched && std::io::stdout().is_terminal(),
+        fleet: arguments.fleet,
     };
     let mut said = Ok(());
     let mut say = |text: &str| {
@@ -36,7 +40,7 @@ pub(super) fn run(app: &App, arguments: &DemoArguments) -> Result<Outcome> {
 
 fn opening() -> Page {
     Page::new()
-        .line("A throw-away world with two pretend accounts. Nothing of yours is read or changed.")
+        .line("A throw-away world with pretend accounts. Nothing of yours is read or changed.")
 }
 
 fn page(told: Told<'_>) -> Page {
@@ -81,7 +85,7 @@ fn closing(report: &Report) -> Page {
     }
     if report.ok {
         page = page.line("With accounts of your own:");
-        for command in NEXT {
+        for command in &report.next {
             page = page.line(format!("   {}", paint(Role::Literal, command)));
         }
     }

@@ -5,8 +5,10 @@
 //! anywhere. Each step checks what came out, by the program's JSON and by what the pretend server saw, and
 //! the first difference ends the demo. The world is removed at the end unless it was asked for.
 //!
-//! Limit: it shows the broker with the scripted provider; the real CLIs are not started.
+//! Limit: it shows the broker, or the fleet that stands on it, with the scripted provider; the real CLIs are not
+//! started. Only the fleet's needs git.
 
+mod fleet;
 mod step;
 mod world;
 
@@ -42,6 +44,8 @@ pub struct Options {
     pub keep: bool,
     /// Whether the commands shown are to answer in colour.
     pub colour: bool,
+    /// Whether a fleet is shown instead of the broker.
+    pub fleet: bool,
 }
 
 /// How a step ended.
@@ -78,13 +82,22 @@ pub const NEXT: [&str; 3] = [
     "agent-fleet profile provision --all",
 ];
 
+/// The same after the demo of a fleet, in the repository.
+pub const NEXT_FLEET: [&str; 4] = [
+    NEXT[0],
+    NEXT[1],
+    NEXT[2],
+    "agent-fleet fleet run 'what is to be done' --worktree",
+];
+
 /// Runs the demo, telling what happens as it happens.
 ///
-/// Fails only when the world cannot be made; a step that goes wrong is in the report.
+/// Fails only when the world cannot be made, with `git_missing` where a fleet has no git; a step that goes wrong is in the report.
 pub fn run(context: &Context, options: Options, tell: &mut dyn FnMut(Told<'_>)) -> Result<Report> {
     let world = World::new(context, options)?;
     let mut steps = Vec::new();
-    for (index, step) in STEPS.iter().enumerate() {
+    let shown = if options.fleet { fleet::STEPS } else { STEPS };
+    for (index, step) in shown.iter().enumerate() {
         tell(Told::Step(index + 1, step.title, step.why));
         let began = Instant::now();
         let outcome = (step.run)(&mut world.tour(tell));
@@ -107,6 +120,10 @@ pub fn run(context: &Context, options: Options, tell: &mut dyn FnMut(Told<'_>)) 
         ok: steps.iter().all(|step| step.ok),
         steps,
         kept: world.end()?,
-        next: NEXT.to_vec(),
+        next: if options.fleet {
+            NEXT_FLEET.to_vec()
+        } else {
+            NEXT.to_vec()
+        },
     })
 }

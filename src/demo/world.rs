@@ -10,13 +10,14 @@ use serde_json::Value;
 use super::{Options, Told};
 use crate::env::{self, Context};
 use crate::error::{Error, Result, code};
+use crate::fleet::git::Git;
 use crate::store::directory;
 use crate::store::replace::{Durability, replace};
 use crate::sys::shell;
 use crate::sys::spawn::{self, Ended, Program};
 
 /// How long one command of the demo may take.
-const LIMIT: Duration = Duration::from_secs(20);
+const LIMIT: Duration = Duration::from_mins(1);
 
 /// Variables of the person that change how output looks, and nothing else.
 const KEPT: [&str; 10] = [
@@ -40,6 +41,7 @@ pub(super) struct World<'a> {
     directory: tempfile::TempDir,
     root: Utf8PathBuf,
     program: PathBuf,
+    git: Option<Git>,
 }
 
 /// The world while a step shows something in it.
@@ -80,23 +82,76 @@ impl<'a> World<'a> {
                 Error::new(code::USAGE, "the temporary directory is not UTF-8")
                     .hint("TMPDIR=/tmp agent-fleet demo")
             })?;
+        let git = if options.fleet {
+            Some(Git::find(&context.variables, context.clock)?)
+        } else {
+            None
+        };
         let world = Self {
             context,
             options,
             directory,
             root,
             program,
+            git,
         };
-        // What `git init` makes, so that the demo needs no git.
-        for path in [".git/objects", ".git/refs"] {
-            directory::ensure(world.project().join(path))?;
+        if world.git.is_some() {
+            world.repository()?;
+        } else {
+            world.pretended_repository()?;
         }
-        replace(
-            world.project().join(".git/HEAD"),
-            b"ref: refs/heads/main\n",
-            Durability::Volatile,
-        )?;
         Ok(world)
+    }
+
+    /// What `git init` makes, so that the demo of the broker needs no git.
+    fn pretended_repository(&self) -> Result<()> {
+        for path in [".git/objects", ".git/refs"] {
+            directory::ensure(self.project().join(path))?;
+        }
+        self.write(".git/HEAD", "ref: refs/heads/main\n")
+    }
+
+    /// A repository with one commit.
+    fn repository(&self) -> Result<()> {
+        directory::ensure(self.project())?;
+        self.write("README", "A project to try things in.\n")?;
+        for words in [
+            ["init", "-q", "-b", "main"].as_slice(),
+            &["add", "README"],
+            &["commit", "-q", "-m", "Begin"],
+        ] {
+            self.git(words)?;
+        }
+        Ok(())
+    }
+
+    /// Writes a file of the project.
+    pub(super) fn write(&self, file: &str, text: &str) -> Result<()> {
+        let path = self.project().join(file);
+        if let Some(parent) = path.parent() {
+            directory::ensure(parent)?;
+        }
+        replace(path, text.as_bytes(), Durability::Volatile)
+    }
+
+    /// What git says in the project, whatever the person's own git is told.
+    pub(super) fn git(&self, words: &[&str]) -> Result<String> {
+        let git = self.git.as_ref();
+        let git = git.ok_or_else(|| Error::internal("this world has no git"))?;
+        let project = self.project();
+        let mut call = git.call(&project, words);
+        for (name, value) in [
+            ("HOME", self.home().as_str()),
+            ("GIT_CONFIG_GLOBAL", "/dev/null"),
+            ("GIT_CONFIG_NOSYSTEM", "1"),
+            ("GIT_AUTHOR_NAME", "Demo"),
+            ("GIT_AUTHOR_EMAIL", "demo@example.invalid"),
+            ("GIT_COMMITTER_NAME", "Demo"),
+            ("GIT_COMMITTER_EMAIL", "demo@example.invalid"),
+        ] {
+            call = call.variable(name, value);
+        }
+        call.line()
     }
 
     /// The person's home in this world.
@@ -107,6 +162,15 @@ impl<'a> World<'a> {
     /// The project that workers work in, `~/project` to the person.
     pub(super) fn project(&self) -> Utf8PathBuf {
         self.home().join("project")
+    }
+
+    /// Where commands are typed: a fleet's in its checkout.
+    fn directory(&self) -> Utf8PathBuf {
+        if self.git.is_some() {
+            self.project()
+        } else {
+            self.home()
+        }
     }
 
     /// The directory that plays the server.
@@ -128,7 +192,12 @@ impl<'a> World<'a> {
             environment.push((name.into(), value.into()));
         };
         set("HOME", self.home().into_string());
-        set("PATH", "/usr/bin:/bin".to_owned());
+        let git = self.git.as_ref().and_then(|git| git.program().parent());
+        let mut path = "/usr/bin:/bin".to_owned();
+        if let Some(git) = git {
+            path = format!("{path}:{}", git.display());
+        }
+        set("PATH", path);
         set(env::CONFIG, root("config/accounts.toml"));
         set(env::STATE_DIR, root("state"));
         set(env::SHARE_DIR, root("share"));
@@ -143,7 +212,7 @@ impl<'a> World<'a> {
             path: self.program.clone(),
             arguments: arguments.iter().map(OsString::from).collect(),
             environment,
-            directory: Some(self.home().into_std_path_buf()),
+            directory: Some(self.directory().into_std_path_buf()),
             input: Vec::new(),
         }
     }
@@ -255,6 +324,39 @@ impl<'a> Tour<'a> {
     pub(super) fn start(&mut self, arguments: &[&str]) {
         let line = format!("{} &", line(arguments));
         self.typed(&line);
+    }
+
+    /// Shows a file of the project.
+    pub(super) fn file(&mut self, file: &str) -> Result<String, String> {
+        self.typed(&format!("cat {file}"));
+        let text = self.read(file)?;
+        (self.tell)(Told::Output(text.trim_end()));
+        Ok(text)
+    }
+
+    /// Shows how a file of the project begins.
+    pub(super) fn head(&mut self, file: &str, lines: usize) -> Result<(), String> {
+        self.typed(&format!("head -n {lines} {file}"));
+        let text = self.read(file)?;
+        for line in text.lines().take(lines) {
+            (self.tell)(Told::Output(line));
+        }
+        Ok(())
+    }
+
+    fn read(&self, file: &str) -> Result<String, String> {
+        let path = self.world.project().join(file);
+        std::fs::read_to_string(&path).map_err(|error| format!("{path}: {error}"))
+    }
+
+    /// Shows what git says in the project.
+    pub(super) fn git(&mut self, words: &[&str]) -> Result<String, String> {
+        self.typed(&format!("git {}", words.join(" ")));
+        let text = self.world.git(words).map_err(|error| error.message)?;
+        if !text.is_empty() {
+            (self.tell)(Told::Output(&text));
+        }
+        Ok(text)
     }
 
     /// Shows a command line.

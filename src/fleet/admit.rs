@@ -287,3 +287,7 @@ impl Situation<'_> {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "admit_tests.rs"]
+mod tests;

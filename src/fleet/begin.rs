@@ -8,23 +8,32 @@ use super::model::{Options, Plan, Run, RunState, SCHEMA};
 use super::reconcile::reconcile;
 use super::record;
 use super::repository::Repository;
+use super::settings::Settings;
+use super::settings::route::Routing;
 use super::start::refuse_inside;
 use crate::clock::ROUTINE;
 use crate::env::Context;
 use crate::error::{Error, Result, code};
-use crate::id::fleet::RunId;
-use crate::store::lock::{Locks, Mode, Name};
+use crate::id::fleet::{RepositoryKey, RunId};
+use crate::store::directory;
+use crate::store::lock::{Guard, Locks, Mode, Name};
+
+/// What the ledger's records of a run that goes on after its end begin with.
+pub const REOPENED: &str = "run.reopened";
 
 /// Begins a run without a plan.
 ///
 /// Refused with `already_exists`, or with `run_active` while another run of the checkout has a worker that may still
 /// run.
-pub fn begin(context: &Context, place: &Place, id: &RunId, options: Options) -> Result<Board> {
+pub fn begin(
+    context: &Context,
+    place: &Place,
+    id: &RunId,
+    options: Options,
+    routing: Option<&Routing>,
+) -> Result<Board> {
     refuse_inside(context)?;
-    let locks = Locks::new(&context.roots.state, context.clock);
-    let deadline = context.clock.deadline(ROUTINE);
-    let name = Name::Repository(place.key.clone());
-    let _guard = locks.take(&name, Mode::Exclusive, &deadline)?;
+    let _guard = alone(context, &place.key)?;
     let files = place.run(id);
     if files.run().exists() {
         let message = format!("there is a run `{id}` of `{}` already", place.root);
@@ -41,6 +50,7 @@ pub fn begin(context: &Context, place: &Place, id: &RunId, options: Options) -> 
         id: id.clone(),
         repository: place.root.clone(),
         options,
+        routing: routing.map(ToString::to_string),
         state: RunState::Draft,
         reason: None,
         plan: None,
@@ -48,6 +58,14 @@ pub fn begin(context: &Context, place: &Place, id: &RunId, options: Options) -> 
         ended: None,
     };
     Board::create(context, &files, &run)
+}
+
+/// The checkout's own lock: while it is held no run of it begins and none launches.
+pub fn alone(context: &Context, repository: &RepositoryKey) -> Result<Guard> {
+    let locks = Locks::new(&context.roots.state, context.clock);
+    let deadline = context.clock.deadline(ROUTINE);
+    let name = Name::Repository(repository.clone());
+    Ok(locks.take(&name, Mode::Exclusive, &deadline)?)
 }
 
 /// Refuses while another run of the checkout has a worker that may still run, after bringing that run up to date.
@@ -70,8 +88,19 @@ pub fn refuse_others(context: &Context, place: &Place, but: &RunId) -> Result<()
     }
 }
 
+/// The settings as they hold for a run: its own word over theirs.
+pub fn settings_of(settings: &Settings, run: &Run) -> Settings {
+    let own = run.routing.as_deref().and_then(|text| text.parse().ok());
+    Settings {
+        options: run.options.clone(),
+        routing: own.unwrap_or_else(|| settings.routing.clone()),
+        ..settings.clone()
+    }
+}
+
 /// Gives a held run its plan. It can be replaced until the first launch.
-pub fn plan(board: &mut Board, plan: Plan, options: Options) -> Result<()> {
+pub fn plan(board: &mut Board, plan: Plan, options: Options, routing: &Routing) -> Result<()> {
+    refuse_over(board)?;
     if !board.workers.is_empty() || !board.damaged.is_empty() {
         let message = format!(
             "the plan of run `{}` is frozen: workers were launched",
@@ -82,7 +111,36 @@ pub fn plan(board: &mut Board, plan: Plan, options: Options) -> Result<()> {
     replace_plan(board, plan)?;
     let run = Run {
         options,
+        routing: Some(routing.to_string()),
         state: RunState::Planned,
+        ..board.run.clone()
+    };
+    board.save_run(run)
+}
+
+/// Refuses a change of the plan of a run that is over; what is left of one that failed is launched again instead.
+pub fn refuse_over(board: &Board) -> Result<()> {
+    if !board.run.state.is_final() {
+        return Ok(());
+    }
+    let message = format!("the run `{}` is {}", board.run.id, board.run.state);
+    Err(Error::new(code::STEP_NOT_READY, message).hint("agent-fleet fleet init --help"))
+}
+
+/// Takes back the end of a held run, because a lead goes on with one of its steps. Nothing for one that goes on.
+pub fn reopen(context: &Context, board: &mut Board) -> Result<()> {
+    if !board.run.state.is_final() {
+        return Ok(());
+    }
+    let number = board.times(REOPENED) + 1;
+    let id = format!("{REOPENED}.{number}");
+    let run = board.run.id.clone();
+    board.tell(context, id, "reopened", run.as_str(), None)?;
+    directory::remove_file(board.files.result())?;
+    let run = Run {
+        state: RunState::Running,
+        reason: None,
+        ended: None,
         ..board.run.clone()
     };
     board.save_run(run)

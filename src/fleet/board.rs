@@ -212,6 +212,19 @@ impl Board {
         Ok(())
     }
 
+    /// The highest number of the ledger's records whose id is this beginning, a dot and a number; 0 without one.
+    pub fn times(&self, beginning: &str) -> usize {
+        let of = |id: &str| {
+            let number = id.strip_prefix(beginning)?.strip_prefix('.')?;
+            number.parse::<usize>().ok()
+        };
+        let records = self.ledger.records.iter();
+        records
+            .filter_map(|record| of(&record.id))
+            .max()
+            .unwrap_or(0)
+    }
+
     /// Writes a record into the ledger; false when one of its id is there.
     pub fn note(&mut self, context: &Context, entry: Entry<'_>) -> Result<bool> {
         self.locked()?;

@@ -3,7 +3,9 @@
 //! Files that a prompt points to are written into the worker's exchange directory first; what is said to a reviewer is
 //! kept on the state side too, so that what it judged can be shown later.
 
+use camino::Utf8PathBuf;
 use jiff::tz::TimeZone;
+use sha2::{Digest as _, Sha256};
 
 use super::board::Board;
 use super::exchange::Exchange;
@@ -15,8 +17,9 @@ use super::scope::diff::Diff;
 use super::turn::handoff::{Past, handoff};
 use super::verify::{self, worker_of};
 use crate::env::Context;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, code};
 use crate::id::fleet::WorkerId;
+use crate::id::hex;
 use crate::store::read;
 use crate::store::replace::{Durability, replace};
 
@@ -40,12 +43,15 @@ pub fn author(
         report: &report,
     };
     let decisions = &board.plan()?.decisions;
-    let first = templates.step(step, decisions, place);
+    let prepared = prepared(board, &name)?;
+    let is_prepared = prepared.is_some();
+    let first = prepared.unwrap_or_else(|| templates.step(step, decisions, place));
     let Some(worker) = board.workers.get(&name) else {
         return Ok(first);
     };
     let past = past(context, board, worker)?;
-    if past.is_empty() {
+    // What a lead wrote after the last launch is told as it stands.
+    if past.is_empty() || (is_prepared && !was_told(board, worker, &first)?) {
         return Ok(first);
     }
     let written = |file: &str, text: &str| -> Result<_> {
@@ -67,6 +73,19 @@ pub fn author(
             diff: &diff,
         },
     ))
+}
+
+/// Whether one of a worker's launches began with exactly this prompt.
+fn was_told(board: &Board, worker: &Worker, prompt: &str) -> Result<bool> {
+    let digest = hex(&Sha256::digest(prompt.as_bytes()));
+    for number in 1..=worker.launch {
+        let path = board.files.launch(&worker.name, number).launch();
+        let launch: Option<LaunchRecord> = record::load(&path)?;
+        if launch.is_some_and(|launch| launch.prompt_digest == digest) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// The launches of a worker that left output, oldest first.
@@ -151,6 +170,59 @@ pub fn next_review(texts: &[String]) -> String {
         "{}\n\nEverything else holds as before: you change nothing, and your last message is the whole review anew, with its verdict.\n",
         texts.join("\n\n").trim_end()
     )
+}
+
+/// Prepares a step's prompt: `text`, or what its worker would be told now. Its file.
+///
+/// Refused with `worker_active` while the worker may run, and `already_exists` when one is prepared and `replaces` is
+/// false.
+pub fn prepare(
+    context: &Context,
+    board: &Board,
+    templates: &Templates,
+    step: &PlannedStep,
+    text: Option<&str>,
+    replaces: bool,
+) -> Result<Utf8PathBuf> {
+    let name = worker_of(&step.id)?;
+    verify::require_idle(board, &step.id)?;
+    let path = board.files.prompt(&name);
+    if path.exists() && !replaces {
+        let message = format!("the prompt of `{}` is prepared already: `{path}`", step.id);
+        return Err(Error::new(code::ALREADY_EXISTS, message)
+            .hint(format!("agent-fleet fleet prompt {} --force", step.id)));
+    }
+    let text = match text {
+        Some(text) => text.to_owned(),
+        None => plain(context, board, templates, step)?,
+    };
+    if text.trim().is_empty() {
+        let message = format!("the prompt of `{}` says nothing", step.id);
+        return Err(Error::new(code::USAGE, message).hint("agent-fleet fleet prompt --help"));
+    }
+    if let Some(parent) = path.parent() {
+        crate::store::directory::establish(parent)?;
+    }
+    replace(&path, text.as_bytes(), Durability::Durable)?;
+    Ok(path)
+}
+
+/// What a step's worker would be told first if nothing had been prepared.
+pub fn plain(
+    context: &Context,
+    board: &Board,
+    templates: &Templates,
+    step: &PlannedStep,
+) -> Result<String> {
+    let name = worker_of(&step.id)?;
+    let workspace = board.workspace(context, step);
+    let report = Exchange::new(&workspace, &board.run.id).report(&name);
+    let place = Place {
+        worker: &name,
+        workspace: &workspace,
+        report: &report,
+    };
+    Ok(templates.step(step, &board.plan()?.decisions, place))
 }
 
 /// A prompt that a lead prepared by hand; `None` when there is none.

@@ -30,10 +30,10 @@ use crate::sys::changes::Came;
 const PIECE: usize = 64 << 10;
 /// How far from the end of an output a peek begins to read, in bytes.
 const PEEKED: u64 = 4 << 20;
-/// Most lines of what a provider's CLI complained of.
-const COMPLAINTS: usize = 8;
-/// Longest of them, in characters.
+/// Longest line of what a provider's CLI complained of, in bytes.
 const COMPLAINT: usize = 400;
+/// Most lines of it.
+const COMPLAINTS: usize = 8;
 /// Longest sleep: nothing has to be seen that does not show in the files.
 const LONGEST_SLEEP: Duration = Duration::from_hours(1);
 

@@ -95,6 +95,11 @@ impl Git {
         })
     }
 
+    /// The program.
+    pub fn program(&self) -> &Path {
+        &self.program
+    }
+
     /// The clock of its deadlines.
     pub fn clock(&self) -> &Clock {
         &self.clock

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::files::FleetFiles;
 use super::model::SCHEMA;
 use super::record;
+use super::start::refuse_inside;
 use crate::clock::ROUTINE;
 use crate::env::Context;
 use crate::error::{Error, Result, code};
@@ -46,6 +47,28 @@ pub enum Scope {
 }
 
 impl Scope {
+    /// Whether it concerns a run, or one of its steps.
+    pub fn concerns(&self, of: &RepositoryKey, in_run: Option<&RunId>) -> bool {
+        match self {
+            Self::Host => true,
+            Self::Repository { repository } => repository == of,
+            Self::Run { repository, run }
+            | Self::Step {
+                repository, run, ..
+            } => repository == of && Some(run) == in_run,
+        }
+    }
+
+    /// The word for it.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Host => "host",
+            Self::Repository { .. } => "repository",
+            Self::Run { .. } => "run",
+            Self::Step { .. } => "step",
+        }
+    }
+
     /// Whether a launch of this step is meant.
     fn covers(&self, of: &RepositoryKey, in_run: &RunId, the_step: &StepId) -> bool {
         match self {
@@ -117,6 +140,7 @@ pub fn stopping<'a>(
 
 /// Holds; a hold of the same scope is replaced.
 pub fn hold(context: &Context, files: &FleetFiles, hold: &Hold) -> Result<()> {
+    refuse_inside(context)?;
     change(context, files, |holds| {
         holds.retain(|other| other.scope != hold.scope);
         holds.push(hold.clone());
@@ -126,6 +150,7 @@ pub fn hold(context: &Context, files: &FleetFiles, hold: &Hold) -> Result<()> {
 
 /// Releases; refused with `not_found` when nothing of this scope is held.
 pub fn release(context: &Context, files: &FleetFiles, scope: &Scope) -> Result<Hold> {
+    refuse_inside(context)?;
     let mut released = None;
     change(context, files, |holds| {
         let at = holds.iter().position(|hold| hold.scope == *scope);

@@ -36,6 +36,15 @@ impl Place {
         })
     }
 
+    /// The checkout of a run.
+    pub fn of_run(context: &Context, board: &Board) -> Self {
+        Self {
+            root: board.run.repository.clone(),
+            key: board.files.repository.clone(),
+            files: FleetFiles::new(context),
+        }
+    }
+
     /// A run of the checkout, which may not be there.
     pub fn run(&self, id: &RunId) -> RunFiles {
         self.files.run(&self.key, id)

@@ -246,6 +246,9 @@ pub struct Run {
     pub repository: Utf8PathBuf,
     /// How it is run.
     pub options: Options,
+    /// Which providers it may use, as a settings file writes it; what the settings say when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub routing: Option<String>,
     /// Where it stands.
     pub state: RunState,
     /// Why, in one word.

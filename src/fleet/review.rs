@@ -4,6 +4,7 @@
 //! reviewed anew. A verdict that cannot be read decides nothing; a person does.
 
 use jiff::Timestamp;
+use sha2::{Digest as _, Sha256};
 
 use super::accept::{self, Unmet};
 use super::board::Board;
@@ -19,7 +20,8 @@ use super::verify::{self, Receipt, Subject, reviewer_of, worker_of};
 use super::worktree::Worktree;
 use crate::env::Context;
 use crate::error::{Error, Result, code};
-use crate::id::fleet::StepId;
+use crate::id::fleet::{StepId, WorkerId};
+use crate::id::hex;
 
 /// Makes the worktree of a step that has one of its own, at the checkout's HEAD; nothing for others.
 pub fn make_workspace(context: &Context, board: &Board, step: &PlannedStep) -> Result<()> {
@@ -258,6 +260,60 @@ pub fn conclude(context: &Context, board: &mut Board) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Takes a review for an approval because a lead read it: for one whose verdict cannot be read, with evidence. One that
+/// requests changes stays what it is, and a review never accepts its step.
+///
+/// Refused with `review_missing` when the review is of another diff, and `step_not_ready` when it is no approval.
+pub fn vouch(context: &Context, board: &mut Board, name: &WorkerId, evidence: &str) -> Result<()> {
+    let reviewer = board.worker(name)?.clone();
+    let step = board.step(&reviewer.step)?.clone();
+    verify::require_idle(board, &step.id)?;
+    verify::require_evidence(name.as_str(), evidence)?;
+    let again = format!("agent-fleet fleet launch {} --review", step.id);
+    let refused = |code, message: String| Err(Error::new(code, message).hint(again.clone()));
+    let said = verify::report_of(board, name)?
+        .filter(|_| reviewer.role == Role::Review && reviewer.state == WorkerState::Parked);
+    let Some(said) = said else {
+        let message = format!("the worker `{name}` handed no review back");
+        return refused(code::STEP_NOT_READY, message);
+    };
+    let diff = verify::diff(context, board, &step)?;
+    if reviewer.reviewed_diff.as_deref() != Some(diff.digest.as_str()) {
+        let message = format!("the review `{name}` is stale: the step was changed after it");
+        return refused(code::REVIEW_MISSING, message);
+    }
+    let verdict = report::verdict(&said).map(|review| review.verdict);
+    if verdict == Some(Verdict::ChangesRequested) {
+        let message = format!("the review `{name}` requests changes, which no evidence undoes");
+        return refused(code::STEP_NOT_READY, message);
+    }
+    let receipt = verify::vouching(name, &diff.digest);
+    verify::keep_evidence(&board.files, &receipt, evidence)?;
+    record::create(
+        &board.files.receipt(&receipt),
+        &Receipt {
+            schema: SCHEMA,
+            kind: "review".to_owned(),
+            subjects: vec![Subject {
+                id: step.id.clone(),
+                digest: diff.digest,
+            }],
+            outcome: "verified".to_owned(),
+            reason: reviewer.assignment.family.clone(),
+            evidence: Some(hex(&Sha256::digest(evidence.as_bytes()))),
+            at: context.clock.now(),
+        },
+    )?;
+    let progress = board.progress_of(&step.id);
+    let waits = progress.state == StepState::Blocked
+        && progress.reason.as_deref() == Some("verdict_unclear");
+    match board.run.options.accept {
+        Accept::Program if waits => accept_by_program(context, board, &step),
+        Accept::Lead if waits => set(board, &step.id, StepState::Reported, Some("reviewed")),
+        Accept::Program | Accept::Lead => Ok(()),
+    }
 }
 
 /// Sends a step back to its author with a text, or fails it when its attempts are used up.

@@ -238,7 +238,7 @@ pub fn launch_queued(
     let count = worker.queue.len();
     let turn = match (worker.state, worker.role, &worker.session, progress.state) {
         (WorkerState::Parked, Role::Implementation, Some(_), _) => Turn::Next,
-        (WorkerState::Exited, Role::Implementation, None, StepState::Ready) => Turn::New,
+        (WorkerState::Exited, Role::Implementation, _, StepState::Ready) => Turn::New,
         (WorkerState::Parked, Role::Review, Some(_), _) => {
             return ask_reviewer(context, board, settings, &step, &worker).map(Some);
         }

@@ -204,6 +204,10 @@ fn refused(
             .because(code)
             .told("unreachable"),
         _ if worker.state.is_ending() => stopped(),
+        // Its conversation is not there, as when it was interrupted before it began: the work goes on in a new one.
+        ("session_mismatch", _) => {
+            settled(WorkerState::Exited, Some(again(worker.role))).because(code)
+        }
         ("capacity", _) => put_off(worker, code, after(now, CAPACITY_PAUSE)),
         (_, Some(Class::Capacity)) => {
             let at = retry_at.unwrap_or_else(|| after(now, UNSTATED_RESET));
@@ -302,3 +306,7 @@ fn turn(
 pub fn after(now: Timestamp, span: Duration) -> Timestamp {
     now.checked_add(span).unwrap_or(Timestamp::MAX)
 }
+
+#[cfg(test)]
+#[path = "settle_tests.rs"]
+mod tests;

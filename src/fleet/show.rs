@@ -5,9 +5,9 @@ use jiff::Timestamp;
 
 use super::board::Board;
 use super::files::FleetFiles;
-use super::hold::{self, Scope};
+use super::hold::{self, Hold, Scope};
 use super::model::{PlannedStep, RunState, StepState, Worker};
-use super::report::{self, Status};
+use super::report::{self, Status, Verdict};
 use crate::contract::fleet::{HoldStatus, NotRead, RunStatus, StepStatus, WorkerStatus};
 use crate::env::Context;
 use crate::error::Result;
@@ -43,42 +43,27 @@ pub fn status(context: &Context, board: &Board) -> Result<RunStatus> {
             Vec::new()
         }
     };
-    let holds = holds.into_iter().filter_map(|hold| {
-        let (scope, step) = match hold.scope {
-            Scope::Host => ("host", None),
-            Scope::Repository { repository } if repository == board.files.repository => {
-                ("repository", None)
-            }
-            Scope::Run { repository, run }
-                if repository == board.files.repository && run == board.run.id =>
-            {
-                ("run", None)
-            }
-            Scope::Step {
-                repository,
-                run,
-                step,
-            } if repository == board.files.repository && run == board.run.id => {
-                ("step", Some(step))
-            }
-            Scope::Repository { .. } | Scope::Run { .. } | Scope::Step { .. } => return None,
-        };
-        Some(HoldStatus {
-            scope: scope.to_owned(),
-            step,
-            reason: hold.reason,
-            since: hold.since,
-            expires: hold.expires,
-        })
-    });
-    let holds = holds.collect();
+    let concerns = |scope: &Scope| scope.concerns(&board.files.repository, Some(&board.files.id));
+    let holds: Vec<HoldStatus> = holds
+        .into_iter()
+        .filter(|hold| concerns(&hold.scope))
+        .map(hold)
+        .collect();
+    // Nothing is written down when a hold begins or ends, so nothing is left behind when its time is over.
+    let goes_on = matches!(run.state, RunState::Planned | RunState::Running);
+    let held = goes_on && holds.iter().any(|hold| hold.scope != "step");
+    let (state, reason) = if held {
+        (RunState::Paused, Some("held".to_owned()))
+    } else {
+        (run.state, run.reason.clone())
+    };
     let steps = board.plan.iter().flat_map(|plan| &plan.steps);
     Ok(RunStatus {
         schema: 1,
         run: run.id.clone(),
         repository: run.repository.clone(),
-        state: run.state.word().to_owned(),
-        reason: run.reason.clone(),
+        state: state.word().to_owned(),
+        reason,
         created: run.created,
         ended: run.ended,
         accept: run.options.accept.word().to_owned(),
@@ -92,8 +77,22 @@ pub fn status(context: &Context, board: &Board) -> Result<RunStatus> {
             .collect(),
         holds,
         not_read,
-        next: next(board),
+        next: next(board, held),
     })
+}
+
+/// A hold in the words of the contract.
+pub fn hold(hold: Hold) -> HoldStatus {
+    HoldStatus {
+        scope: hold.scope.word().to_owned(),
+        step: match hold.scope {
+            Scope::Step { step, .. } => Some(step),
+            Scope::Host | Scope::Repository { .. } | Scope::Run { .. } => None,
+        },
+        reason: hold.reason,
+        since: hold.since,
+        expires: hold.expires,
+    }
 }
 
 fn step(board: &Board, step: &PlannedStep) -> StepStatus {
@@ -140,25 +139,39 @@ fn worker(board: &Board, worker: &Worker, now: Timestamp) -> WorkerStatus {
     }
 }
 
-/// What a report says of itself.
+/// What a report says of itself: its status, or the verdict of a review, which has none.
 pub fn said_of_itself(report: &Utf8Path) -> String {
     match crate::store::read::optional(report) {
-        Ok(Some(bytes)) => match report::status(&String::from_utf8_lossy(&bytes)) {
-            Some(Status::NeedsVerification) => "needs-verification".to_owned(),
-            Some(Status::Blocked) => "blocked".to_owned(),
-            Some(Status::Verified) => "verified".to_owned(),
-            Some(Status::Other(word)) => word,
-            None => "no status line".to_owned(),
-        },
+        Ok(Some(bytes)) => {
+            let text = String::from_utf8_lossy(&bytes);
+            match report::status(&text) {
+                Some(Status::NeedsVerification) => "needs-verification".to_owned(),
+                Some(Status::Blocked) => "blocked".to_owned(),
+                Some(Status::Verified) => "verified".to_owned(),
+                Some(Status::Other(word)) => word,
+                None => verdict_of(&text).to_owned(),
+            }
+        }
         Ok(None) => "-".to_owned(),
         Err(_) => "not read".to_owned(),
     }
 }
 
+fn verdict_of(text: &str) -> &'static str {
+    match report::verdict(text).map(|review| review.verdict) {
+        Some(Verdict::Approve) => "approve",
+        Some(Verdict::ChangesRequested) => "changes-requested",
+        None => "no status line",
+    }
+}
+
 /// What to type next.
-fn next(board: &Board) -> Vec<String> {
+fn next(board: &Board, held: bool) -> Vec<String> {
     let run = &board.run.id;
     let mut next = Vec::new();
+    if held {
+        next.push(format!("agent-fleet fleet release --run {run}"));
+    }
     match board.run.state {
         RunState::Draft => next.push(format!(
             "agent-fleet fleet plan --run {run} --file plan.toml"

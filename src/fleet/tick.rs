@@ -5,23 +5,24 @@
 
 use jiff::{SignedDuration, Timestamp};
 
+use super::begin;
 use super::board::Board;
-use super::compose;
+pub use super::engage::{launch_author, launch_reviewer};
 use super::files::RunFiles;
+use super::locate::Place;
 use super::model::{
-    Accept, Assignment, Going, OnFailure, PlannedStep, Role, Run, RunState, StepState, Worker,
+    Accept, Assignment, Going, OnFailure, PlannedStep, Run, RunState, StepState, Worker,
     WorkerState,
 };
 use super::plan::graph;
-use super::prompt::{self, Templates};
+use super::prompt::Templates;
 use super::reconcile::reconcile;
 use super::review;
 use super::send;
 use super::settings::Settings;
 use super::settle;
-use super::start::{self, Order, Ready, Turn};
+use super::start::{Ready, Turn};
 use super::stop::STOP_RUN;
-use super::verify;
 use super::verify::{reviewer_of, worker_of};
 use crate::env::Context;
 use crate::error::{Error, Result, code};
@@ -44,6 +45,8 @@ pub struct Ticked {
     pub launched: Vec<(WorkerId, Tended)>,
     /// What could not be launched, and why.
     pub refused: Vec<(StepId, Error)>,
+    /// Why no run of the checkout but another may launch now.
+    others: Option<Error>,
     /// When something that is waited for is over.
     pub wake: Option<Timestamp>,
     /// Where the run stands now.
@@ -60,26 +63,39 @@ pub fn tick(
 ) -> Result<Ticked> {
     let mut ticked = Ticked::default();
     let mut board = settled(context, files)?;
+    // A lead sees at once what a review came to; what the program accepts, it accepts as it advances.
+    if !is_over(&board) && (aim == Aim::Advance || board.run.options.accept == Accept::Lead) {
+        review::conclude(context, &mut board)?;
+    }
     if aim == Aim::Settle || is_over(&board) {
         ticked.state = Some(close(context, &mut board)?);
         return Ok(ticked);
     }
-    review::conclude(context, &mut board)?;
     if board.run.options.accept == Accept::Program {
         board = review::check_reported(context, files, board)?;
     }
     promote(&mut board)?;
     let mut ready = Vec::new();
-    start_due(
-        context,
-        &mut board,
-        settings,
-        templates,
-        &mut ready,
-        &mut ticked,
-    )?;
+    // Two runs of a checkout must not begin to work at once, so launches are decided under the checkout's lock.
+    let mut alone = None;
+    if is_due(&board, context.clock.now())? {
+        let place = Place::of_run(context, &board);
+        drop(board);
+        alone = Some(begin::alone(context, &place.key)?);
+        ticked.others = begin::refuse_others(context, &place, &files.id).err();
+        board = settled(context, files)?;
+        start_due(
+            context,
+            &mut board,
+            settings,
+            templates,
+            &mut ready,
+            &mut ticked,
+        )?;
+    }
     ticked.state = Some(close(context, &mut board)?);
     drop(board);
+    drop(alone);
     for launch in ready {
         match launch.go(context) {
             Ok(host) => ticked.launched.push((launch.worker, host)),
@@ -162,8 +178,26 @@ pub fn promote(board: &mut Board) -> Result<()> {
     Ok(())
 }
 
-/// What a step's author would do next.
-fn next_of(
+/// Whether anything could be launched.
+fn is_due(board: &Board, now: Timestamp) -> Result<bool> {
+    for step in board.plan.iter().flat_map(|plan| &plan.steps) {
+        if is_due_step(board, step, now)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+fn is_due_step(board: &Board, step: &PlannedStep, now: Timestamp) -> Result<bool> {
+    let queued = board
+        .workers
+        .get(&reviewer_of(&step.id)?)
+        .is_some_and(|reviewer| !reviewer.queue.is_empty());
+    Ok(next_of(board, step, now)?.is_some() || queued || review::is_wanted(board, step))
+}
+
+/// What a step's author would do next: which turn, as what, and with how many of the texts that wait for it.
+pub fn next_of(
     board: &Board,
     step: &PlannedStep,
     now: Timestamp,
@@ -270,7 +304,12 @@ fn start_due(
         return Ok(());
     }
     for step in graph::order(&plan) {
-        if let Err(error) = start_step(context, board, settings, templates, step, now, ready) {
+        let started = match &ticked.others {
+            Some(error) if is_due_step(board, step, now)? => Err(error.clone()),
+            Some(_) => Ok(()),
+            None => start_step(context, board, settings, templates, step, now, ready),
+        };
+        if let Err(error) = started {
             if error.code == code::INTERNAL {
                 return Err(error);
             }
@@ -310,102 +349,6 @@ fn start_step(
     Ok(())
 }
 
-/// Launches a step's author.
-#[expect(
-    clippy::too_many_arguments,
-    reason = "the run, its surroundings, and what is to be launched"
-)]
-pub fn launch_author(
-    context: &Context,
-    board: &mut Board,
-    settings: &Settings,
-    templates: &Templates,
-    step: &PlannedStep,
-    turn: Turn,
-    assignment: Assignment,
-    taken: usize,
-) -> Result<Ready> {
-    let name = worker_of(&step.id)?;
-    start::admit(
-        context,
-        board,
-        settings,
-        step,
-        &name,
-        Role::Implementation,
-        &assignment,
-        &turn,
-    )?;
-    review::make_workspace(context, board, step)?;
-    let queue = board
-        .workers
-        .get(&name)
-        .map_or_else(Vec::new, |worker| worker.queue.clone());
-    let texts: Vec<String> = queue.into_iter().take(taken).collect();
-    let text = match (&turn, taken) {
-        (Turn::Next | Turn::Taken, 0) => compose::CONTINUE.to_owned(),
-        (Turn::Next | Turn::Taken, _) => compose::next(context, board, step, &name, &texts),
-        (Turn::New, 0) => match compose::prepared(board, &name)? {
-            Some(text) if !board.workers.contains_key(&name) => text,
-            _ => compose::author(context, board, templates, step)?,
-        },
-        (Turn::New, _) => {
-            let first = compose::author(context, board, templates, step)?;
-            let next = compose::next(context, board, step, &name, &texts);
-            format!(
-                "{}\n\n# What is asked of you now\n\n{next}",
-                first.trim_end()
-            )
-        }
-    };
-    prompt::finished(&text, &board.files.prompt(&name))?;
-    let order = Order {
-        worker: name,
-        role: Role::Implementation,
-        assignment,
-        turn,
-        prompt: text,
-        reviewed_diff: None,
-        taken,
-    };
-    start::prepare(context, board, step, order)
-}
-
-/// Launches a reviewer of a step as it is now.
-pub fn launch_reviewer(
-    context: &Context,
-    board: &mut Board,
-    settings: &Settings,
-    templates: &Templates,
-    step: &PlannedStep,
-) -> Result<Ready> {
-    let name = reviewer_of(&step.id)?;
-    let assignment = review::reviewer(board, step, context.clock.now())?;
-    start::admit(
-        context,
-        board,
-        settings,
-        step,
-        &name,
-        Role::Review,
-        &assignment,
-        &Turn::New,
-    )?;
-    let diff = verify::diff(context, board, step)?;
-    let text = compose::reviewer(context, board, templates, step, &name, &diff)?;
-    prompt::finished(&text, &board.files.prompt(&name))?;
-    let order = Order {
-        worker: name,
-        role: Role::Review,
-        assignment,
-        turn: Turn::New,
-        prompt: text,
-        reviewed_diff: Some(diff.digest),
-        taken: 0,
-    };
-    start::prepare(context, board, step, order)
-}
-
 /// Draws the run's state from its steps and writes it down; a final one with its result, once.
 fn close(context: &Context, board: &mut Board) -> Result<RunState> {
     if board.run.state.is_final() {
@@ -425,7 +368,11 @@ fn close(context: &Context, board: &mut Board) -> Result<RunState> {
     let now = context.clock.now();
     if state.is_final() {
         let word = state.word();
-        let id = format!("run.{word}");
+        // A run that went on after its end ends anew.
+        let id = match board.times(begin::REOPENED) {
+            0 => format!("run.{word}"),
+            times => format!("run.{word}.{times}"),
+        };
         board.tell(
             context,
             id,

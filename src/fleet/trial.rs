@@ -1,9 +1,10 @@
-//! Accounts, settings and plans for unit tests.
+//! Accounts, settings, plans and workers for unit tests.
 
 use std::path::{Path, PathBuf};
 
 use crate::env::Roots;
 use crate::error::Result;
+use crate::fleet::model::{Assignment, Mode, Role, SCHEMA, Worker, WorkerState};
 use crate::fleet::plan::compile::{Compiled, Ground, compile};
 use crate::fleet::plan::text::{Form, parse};
 use crate::fleet::scope::path::{self, Case};
@@ -113,4 +114,28 @@ pub(crate) fn examples(section: &str) -> Vec<String> {
         .collect();
     assert!(!blocks.is_empty(), "{section}");
     blocks
+}
+
+/// A worker of a step of the same name, or of a reviewer's step, in its first launch.
+pub(crate) fn worker(name: &str, state: WorkerState, assignment: &Assignment) -> Worker {
+    let step = name.strip_suffix("-review");
+    Worker {
+        schema: SCHEMA,
+        name: name.parse().unwrap(),
+        role: step.map_or(Role::Implementation, |_| Role::Review),
+        step: step.unwrap_or(name).parse().unwrap(),
+        task: format!("0123456789abcdef.r.{name}").parse().unwrap(),
+        assignment: assignment.clone(),
+        mode: Mode::Headless,
+        state,
+        reason: None,
+        launch: 1,
+        token: "t".to_owned(),
+        session: None,
+        profile: None,
+        held_until: None,
+        reviewed_diff: None,
+        queue: Vec::new(),
+        taken: Vec::new(),
+    }
 }

@@ -4,11 +4,11 @@ use jiff::Timestamp;
 
 use super::page::{Page, Role, paint};
 use super::{Human, words};
-use crate::contract::doctor::{Check, Doctor, Fixed, Level, ProfileChecks};
+use crate::contract::doctor::{Check, Counts, Doctor, Fixed, Level, ProfileChecks};
 
 impl Human for Doctor {
     fn page(&self, _: Timestamp) -> Page {
-        let mut page = Page::new().line(verdict(self));
+        let mut page = Page::new().line(verdict(self.healthy, &self.counts));
         for fixed in &self.fixed {
             page = page.line(done(fixed));
         }
@@ -23,9 +23,9 @@ impl Human for Doctor {
     }
 }
 
-fn verdict(doctor: &Doctor) -> String {
-    let counts = &doctor.counts;
-    let verdict = if doctor.healthy {
+/// Whether all is well, and how much is not.
+pub(super) fn verdict(healthy: bool, counts: &Counts) -> String {
+    let verdict = if healthy {
         paint(Role::Good, "healthy")
     } else {
         paint(Role::Bad, "not healthy")
@@ -54,7 +54,7 @@ fn title(profile: &ProfileChecks) -> String {
 }
 
 /// A heading with what is not as it should be below it, and how much is.
-fn group(page: Page, title: &str, checks: &[Check]) -> Page {
+pub(super) fn group(page: Page, title: &str, checks: &[Check]) -> Page {
     let good = checks.iter().filter(|check| check.level == Level::Ok);
     let good = good.count();
     let page = page.line(format!(

@@ -1,4 +1,4 @@
-//! The cases and their breaks, as the files beside this one have them.
+//! The cases, their breaks and the capabilities of a fleet, as the files beside this one have them.
 
 use std::path::Path;
 
@@ -62,12 +62,46 @@ pub(crate) struct Break {
 
 /// Reads all sections of a tree.
 pub(crate) fn sections(root: &Path) -> Vec<Section> {
-    FILES
-        .iter()
-        .map(|name| {
-            let path = root.join(format!("tests/cases/{name}.toml"));
-            let text = std::fs::read_to_string(&path).expect("a file of cases");
-            toml::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
-        })
-        .collect()
+    FILES.iter().map(|name| read(root, name)).collect()
+}
+
+fn read<T: serde::de::DeserializeOwned>(root: &Path, name: &str) -> T {
+    let path = root.join(format!("tests/cases/{name}.toml"));
+    let text = std::fs::read_to_string(&path).expect("a file of cases");
+    toml::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// The files of capabilities, in the order of their page.
+pub(crate) const CAPABILITIES: [&str; 2] = ["capabilities", "fleet"];
+
+/// A part of the page of capabilities.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Chapter {
+    /// Its heading.
+    pub title: String,
+    /// What is in it.
+    pub capabilities: Vec<Capability>,
+}
+
+/// Something that a fleet can do, or that cannot happen to it.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Capability {
+    /// Its number; the numbers have gaps.
+    pub id: String,
+    /// What holds here.
+    pub holds: Option<String>,
+    /// Tests of the suite that prove it.
+    #[serde(default)]
+    pub tests: Vec<String>,
+    /// What takes the place of what others do, and why.
+    pub instead: Option<String>,
+    /// What is not shown, and why.
+    pub limit: Option<String>,
+}
+
+/// Reads all chapters of a tree.
+pub(crate) fn chapters(root: &Path) -> Vec<Chapter> {
+    CAPABILITIES.iter().map(|name| read(root, name)).collect()
 }

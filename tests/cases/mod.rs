@@ -5,6 +5,7 @@
 //! them, one at a time, in a copy of the tree and demands that the named tests fail. The tests here keep all
 //! of it true to the sources without building anything.
 
+mod capabilities;
 mod list;
 mod tree;
 
@@ -38,6 +39,16 @@ fn of_the_lane(test: &str) -> bool {
 /// The tests of a case that run with `cargo test`.
 fn of_the_suite(case: &Case) -> impl Iterator<Item = &String> {
     case.tests.iter().filter(|name| !of_the_lane(name))
+}
+
+/// Names in a cell of a table.
+fn codes(names: &[String]) -> String {
+    let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+    if names.is_empty() {
+        "–".to_owned()
+    } else {
+        names.join("<br>")
+    }
 }
 
 #[track_caller]
@@ -165,14 +176,6 @@ fn the_page_is_made_from_the_cases() {
         let mut page = format!("## {}\n\n", section.title);
         page.push_str("| case | what holds | proved by | guarded by |\n|---|---|---|---|\n");
         for case in &section.cases {
-            let codes = |names: &[String]| {
-                let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
-                if names.is_empty() {
-                    "–".to_owned()
-                } else {
-                    names.join("<br>")
-                }
-            };
             let limit = case.limit.as_deref().unwrap_or_default();
             let limit = if limit.is_empty() {
                 String::new()

@@ -54,7 +54,8 @@ fn rust_files(directory: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// The module of a file: `grammar_tests.rs` beside `grammar.rs` holds the module `tests` of `grammar`.
+/// The module of a file: `grammar_tests.rs` beside `grammar.rs` holds the module `tests` of `grammar`, unless the
+/// module above names it as one of its own.
 fn module(base: &Path, path: &Path) -> Vec<String> {
     let below = path.strip_prefix(base).expect("below").with_extension("");
     let mut parts: Vec<String> = below
@@ -65,8 +66,11 @@ fn module(base: &Path, path: &Path) -> Vec<String> {
     if matches!(last.as_str(), "mod" | "lib" | "main") {
         return parts;
     }
+    let above = std::fs::read_to_string(path.with_file_name("mod.rs")).unwrap_or_default();
+    let is_own = above.lines().any(|line| line == format!("mod {last};"));
     for kind in ["tests", "properties"] {
-        if let Some(of) = last.strip_suffix(&format!("_{kind}"))
+        if !is_own
+            && let Some(of) = last.strip_suffix(&format!("_{kind}"))
             && path.with_file_name(format!("{of}.rs")).is_file()
         {
             parts.extend([of.to_owned(), kind.to_owned()]);

@@ -261,10 +261,17 @@ impl Storm {
                 ["profile", "undrain", profile],
                 ["profile", "cooldown-clear", profile],
             ] {
-                let ran = run(&words);
-                if ran.status != 0 {
-                    wrong.push(format!("violation {words:?}: {}", ran.stdout));
-                }
+                // A fetch that was killed, or could not be written down, is not repeated for ten seconds.
+                let refused = until(Duration::from_secs(15), || {
+                    let ran = run(&words);
+                    let refused = (ran.status != 0).then_some(ran.stdout);
+                    (refused.is_none(), Vec::from_iter(refused))
+                });
+                wrong.extend(
+                    refused
+                        .into_iter()
+                        .map(|answer| format!("violation {words:?}: {answer}")),
+                );
             }
         }
         // Nobody comes back for a reservation; it ends by itself.

@@ -1,7 +1,9 @@
 //! A scripted world whose project is a real checkout with a commit, and plans of scripted workers in it.
 
-use std::path::PathBuf;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
@@ -218,4 +220,99 @@ fn named(status: &Value, list: &str, key: &str, name: &str) -> Value {
 /// A step of a plan whose scripted worker runs these instructions.
 pub(crate) fn step(id: &str, keys: &str, script: &str) -> String {
     format!("[[step]]\nid = \"{id}\"\n{keys}\ntext = \"\"\"\n```script\n{script}\n```\n\"\"\"\n")
+}
+
+/// How long anything that needs several processes may take before it counts as broken.
+const PATIENCE: Duration = Duration::from_mins(2);
+
+impl Checkout {
+    /// Two model families, each of which may review the other: models `red` for steps and `blue` for reviews.
+    pub(crate) fn with_reviewers(count: usize, review: &str) -> Self {
+        let checkout = Self::with(count);
+        let model = |tier: &str, model: &str| {
+            format!("[[tiers.{tier}]]\nprovider = \"scripted\"\nmodel = \"{model}\"\n")
+        };
+        let text = [
+            format!("[defaults]\nreview = \"{review}\"\n"),
+            model("standard", "red"),
+            model("review", "blue"),
+            "[providers.scripted.model_families]\nred = \"red-family\"\nblue = \"blue-family\"\n"
+                .to_owned(),
+        ];
+        checkout
+            .world
+            .sandbox
+            .write("config/fleet.toml", text.concat());
+        checkout
+    }
+
+    /// Begins a run of these steps.
+    #[track_caller]
+    pub(crate) fn plan(&self, run: &str, steps: &[String]) -> Value {
+        self.write("plan.toml", &steps.concat());
+        self.fleet(&["init", run]);
+        self.fleet(&["plan", "--file", "plan.toml", "--run", run])
+    }
+
+    /// Looks at a run until a step is in a state.
+    #[track_caller]
+    pub(crate) fn until_step(&self, run: &str, step: &str, state: &str) -> Value {
+        let began = Instant::now();
+        loop {
+            let status = self.fleet(&["status", "--run", run]);
+            if Self::step(&status, step)["state"] == state {
+                return status;
+            }
+            assert!(
+                began.elapsed() < PATIENCE,
+                "`{step}` did not become {state}: {status}"
+            );
+        }
+    }
+
+    /// Writes evidence and accepts a step by it.
+    #[track_caller]
+    pub(crate) fn verify(&self, run: &str, name: &str) -> Ran {
+        self.world.sandbox.write("evidence.md", "seen: it works\n");
+        let evidence = self.world.sandbox.path("evidence.md");
+        let evidence = evidence.to_str().expect("UTF-8");
+        self.run(&["verify", name, "--evidence", evidence, "--run", run])
+    }
+
+    /// Every file of a run's records, by name, without what a worker that runs writes.
+    pub(crate) fn bytes_of(&self, run: &str) -> BTreeMap<PathBuf, Vec<u8>> {
+        let runs = self.world.sandbox.path("state/fleet/runs");
+        let mut found = BTreeMap::new();
+        let mut open: Vec<PathBuf> = entries(&runs)
+            .into_iter()
+            .filter(|path| path.to_string_lossy().ends_with(&format!("-{run}")))
+            .collect();
+        assert_eq!(open.len(), 1, "one run `{run}` below {}", runs.display());
+        while let Some(path) = open.pop() {
+            if path.ends_with("events") || path.ends_with("output.jsonl") {
+                continue;
+            }
+            if path.is_dir() {
+                open.extend(entries(&path));
+            } else {
+                let bytes = std::fs::read(&path).expect("a file");
+                found.insert(path, bytes);
+            }
+        }
+        found
+    }
+}
+
+fn entries(directory: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(directory).expect("a directory");
+    entries
+        .map(|entry| entry.expect("an entry").path())
+        .collect()
+}
+
+/// A step with what its reviewer answers.
+pub(crate) fn reviewed(id: &str, keys: &str, script: &str, answer: &str) -> String {
+    format!(
+        "[[step]]\nid = \"{id}\"\n{keys}\ntext = \"\"\"\n```script\n{script}\n```\n```script review\nanswer\n{answer}\n```\n\"\"\"\n"
+    )
 }

@@ -1,6 +1,7 @@
 //! Hermetic worlds for tests.
 
 pub(crate) mod again;
+pub(crate) mod background;
 pub(crate) mod change;
 pub(crate) mod checkout;
 pub(crate) mod fleet;

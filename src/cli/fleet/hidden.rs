@@ -4,6 +4,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 
 use super::{App, Ground, Outcome};
 use crate::error::{Error, Result};
+use crate::fleet::board::Board;
 use crate::fleet::files::{FleetFiles, RunFiles};
 use crate::fleet::launch::host::{self, Hosted};
 use crate::fleet::send::go_on;
@@ -32,7 +33,7 @@ pub(super) fn host(app: &App, arguments: LaunchDirectory) -> Result<Outcome> {
     };
     // What became of it is written down at once; were this cut short, the next command would do it.
     tick::settle(context, &files)?;
-    let board = crate::fleet::board::Board::look(&files)?;
+    let board = Board::look(&files)?;
     let ground = Ground::at(app, &board.run.repository)?;
     go_on(
         context,

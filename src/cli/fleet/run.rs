@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 
 use camino::Utf8PathBuf;
 
+use super::init::new_name;
 use super::live::Live;
+use super::plan::{load, with_plans};
 use super::{App, Ground, Outcome};
 use crate::error::{Error, Result, code};
 use crate::fleet::begin;
@@ -13,10 +15,9 @@ use crate::fleet::drive::{Driven, drive};
 use crate::fleet::files::RunFiles;
 use crate::fleet::locate::Place;
 use crate::fleet::model::{Accept, Options, RunState, Tier};
-use crate::fleet::plan::compile::{Compiled, Ground as Plans, compile};
+use crate::fleet::plan::compile::{Compiled, compile};
 use crate::fleet::plan::text::{PlanText, StepText};
-use crate::fleet::settings::pools::Pools;
-use crate::fleet::{plan, scope, show};
+use crate::fleet::show;
 use crate::id::fleet::RunId;
 use crate::sys::interrupt::Interrupts;
 
@@ -63,9 +64,9 @@ pub(super) fn run(app: &App, arguments: RunArguments) -> Result<Outcome> {
 pub(super) fn to_its_end(app: &App, files: &RunFiles, ground: &Ground) -> Result<Outcome> {
     let context = &app.context;
     let mut said = BTreeSet::new();
+    let mut live = Live::new(app);
     let interrupts =
         Interrupts::watch().map_err(|error| Error::io("watch signals in", "/", &error))?;
-    let mut live = Live::new(app);
     let driven = drive(
         context,
         files,
@@ -129,18 +130,21 @@ fn begun(
     arguments: &RunArguments,
 ) -> Result<RunFiles> {
     let context = &app.context;
-    let Compiled { plan, options, .. } = compiled(app, place, ground, work, arguments)?;
+    let Compiled {
+        plan,
+        options,
+        routing,
+    } = compiled(app, place, ground, work, arguments)?;
     let id = if let Some(id) = arguments.run.clone() {
         id
     } else {
-        let now = context.clock.now().strftime("%Y%m%d-%H%M%S");
-        now.to_string().parse()?
+        new_name(app)?
     };
     let options = Options {
         accept: Accept::Program,
         ..options
     };
-    let mut board = match begin::begin(context, place, &id, options.clone()) {
+    let mut board = match begin::begin(context, place, &id, options.clone(), Some(&routing)) {
         Err(error) if error.code == code::ALREADY_EXISTS => {
             let board = Board::hold(context, &place.run(&id))?;
             if board.run.state != RunState::Draft {
@@ -150,7 +154,7 @@ fn begun(
         }
         begun => begun?,
     };
-    begin::plan(&mut board, plan, options)?;
+    begin::plan(&mut board, plan, options, &routing)?;
     Ok(board.files.clone())
 }
 
@@ -162,13 +166,11 @@ fn compiled(
     work: &str,
     arguments: &RunArguments,
 ) -> Result<Compiled> {
-    let context = &app.context;
     let path = Utf8PathBuf::from(work);
     let is_file =
         !work.contains(char::is_whitespace) && matches!(path.extension(), Some("toml" | "json"));
     let text = if is_file {
-        let path = crate::registry::project::absolute(context, path.as_std_path())?;
-        plan::load(context, &path, &place.root)?
+        load(app, place, path.as_std_path())?
     } else {
         if arguments.files.is_empty() && !arguments.worktree && !arguments.investigate {
             let message = "it is not said what the work may change";
@@ -180,17 +182,9 @@ fn compiled(
         text.steps.push(words(work, arguments)?);
         text
     };
-    let pools = Pools::of(&ground.registry);
-    let file = |text: &str| scope::place::check(&place.root, text);
-    compile(
-        &text,
-        Plans {
-            settings: &ground.settings,
-            pools: &pools,
-            file: &file,
-            case: scope::place::case(&place.root),
-        },
-    )
+    with_plans(place, ground, &ground.settings, |plans| {
+        compile(&text, plans)
+    })
 }
 
 fn words(work: &str, arguments: &RunArguments) -> Result<StepText> {

@@ -1,5 +1,6 @@
 //! Runs of the fleet as callers see them. States are words; new ones may be added.
 
+pub mod lead;
 pub mod steering;
 pub mod watch;
 
@@ -108,7 +109,8 @@ pub struct WorkerStatus {
     /// When going on may work.
     #[schemars(with = "Option<String>")]
     pub held_until: Option<Timestamp>,
-    /// What its report says of itself: `-` without one, `no status line` without that.
+    /// What its report says of itself, its status or a reviewer's verdict: `-` without one, `no status line` without
+    /// either.
     pub report: String,
     /// Age of the report in seconds.
     pub report_age_seconds: Option<u64>,

@@ -49,9 +49,9 @@ pub enum Refused {
         /// How that ended.
         state: StepState,
     },
-    /// It was launched.
-    #[error("step `{step}` is {state}, and only a step that was never launched can be dropped")]
-    Launched {
+    /// It is at work, or over.
+    #[error("step `{step}` is {state}, and is not dropped")]
+    Standing {
         /// Which.
         step: StepId,
         /// Where it stands.
@@ -82,7 +82,7 @@ impl Refusal for Refused {
             Self::Settled(_)
             | Self::Overlap { .. }
             | Self::NeverVerified { .. }
-            | Self::Launched { .. }
+            | Self::Standing { .. }
             | Self::Needed { .. }
             | Self::Over { .. } => code::PLAN_INVALID,
         }
@@ -163,13 +163,26 @@ fn overlaps(
     Ok(())
 }
 
-/// What becomes of a step that is taken out.
+/// What becomes of a step that is taken out: one that was never launched, or that nobody works on any more. Whether a
+/// process of it lives is the caller's to know.
 pub fn drop(plan: &Plan, progress: &Progress, id: &StepId, why: &str) -> Result<StepProgress> {
     let step = plan.step(id).ok_or_else(|| Refused::NoStep(id.clone()))?;
     let standing = progress.get(id).cloned().unwrap_or_default();
-    let launched = !matches!(standing.state, StepState::Pending | StepState::Ready);
-    if launched || !standing.attempts.is_empty() {
-        return Err(Refused::Launched {
+    let given_up = match standing.state {
+        StepState::Pending
+        | StepState::Ready
+        | StepState::Reported
+        | StepState::Failed
+        | StepState::Blocked
+        | StepState::ChangesRequested => true,
+        StepState::Running
+        | StepState::Checking
+        | StepState::Verified
+        | StepState::Dropped
+        | StepState::Skipped => false,
+    };
+    if !given_up {
+        return Err(Refused::Standing {
             step: id.clone(),
             state: standing.state,
         }

@@ -253,6 +253,9 @@ fn only_what_nobody_waits_for_is_dropped() {
     );
     assert!(running.drop("heavy").unwrap_err().contains("is running"));
     assert!(running.drop("none").unwrap_err().contains("no step `none`"));
+    // What failed gives its files free.
+    let failed = Running::new(&[("late", StepState::Failed)]);
+    assert_eq!(failed.drop("late"), Ok(StepState::Dropped));
     let gone = Running::new(&[("late", StepState::Dropped)]);
     assert_eq!(gone.drop("light"), Ok(StepState::Dropped));
 }

@@ -1,5 +1,6 @@
 //! Runs of the fleet on a page.
 
+mod lead;
 mod steering;
 mod watch;
 

@@ -1,0 +1,230 @@
+//! Launching a step's author or its reviewer: what it is told, and then the launch.
+//!
+//! Whatever can be refused is refused before anything is made, so that a refused launch leaves nothing behind.
+
+use super::begin;
+use super::board::Board;
+use super::compose;
+use super::files::RunFiles;
+use super::locate::Place;
+use super::model::{Assignment, PlannedStep, Role, StepState};
+use super::prompt::{self, Templates};
+use super::reconcile::reconcile;
+use super::review;
+use super::settings::Settings;
+use super::start::{self, Order, Ready, Turn};
+use super::tick::{next_of, promote};
+use super::verify::{self, reviewer_of, worker_of};
+use crate::env::Context;
+use crate::error::{Error, Result, code};
+use crate::id::fleet::{StepId, WorkerId};
+use crate::sys::tend::Tended;
+
+/// What a lead launched by name.
+#[derive(Debug)]
+pub struct Launched {
+    /// The worker.
+    pub worker: WorkerId,
+    /// Number of the launch.
+    pub number: u32,
+    /// Its host, which may be left alone.
+    pub host: Tended,
+}
+
+/// Launches a step's author or reviewer because a lead asks for it; a step that failed or is blocked is tried again.
+pub fn launch(
+    context: &Context,
+    files: &RunFiles,
+    settings: &Settings,
+    templates: &Templates,
+    id: &StepId,
+    role: Role,
+) -> Result<Launched> {
+    start::refuse_inside(context)?;
+    let place = Place::of_run(context, &Board::look(files)?);
+    let alone = begin::alone(context, &place.key)?;
+    begin::refuse_others(context, &place, &files.id)?;
+    let mut board = Board::hold(context, files)?;
+    reconcile(context, &mut board)?;
+    promote(&mut board)?;
+    let step = board.step(id)?.clone();
+    let ready = match role {
+        Role::Implementation => {
+            let (turn, assignment, taken) = asked(context, &board, settings, &step)?;
+            launch_author(
+                context, &mut board, settings, templates, &step, turn, assignment, taken,
+            )?
+        }
+        Role::Review => {
+            reviewable(&board, &step)?;
+            launch_reviewer(context, &mut board, settings, templates, &step)?
+        }
+    };
+    let number = board.worker(&ready.worker)?.launch;
+    drop(board);
+    drop(alone);
+    let host = ready.go(context)?;
+    Ok(Launched {
+        worker: ready.worker,
+        number,
+        host,
+    })
+}
+
+/// What the step's author is launched for.
+fn asked(
+    context: &Context,
+    board: &Board,
+    settings: &Settings,
+    step: &PlannedStep,
+) -> Result<(Turn, Assignment, usize)> {
+    if let Some(next) = next_of(board, step, context.clock.now())? {
+        return Ok(next);
+    }
+    let name = worker_of(&step.id)?;
+    let role = Role::Implementation;
+    start::admit(
+        context,
+        board,
+        settings,
+        step,
+        &name,
+        role,
+        &step.assignment,
+        &Turn::New,
+    )?;
+    let state = board.progress_of(&step.id).state;
+    if matches!(state, StepState::Failed | StepState::Blocked) {
+        return Ok((Turn::New, step.assignment.clone(), 0));
+    }
+    let message = format!(
+        "the step `{}` is {state}, so there is nothing to launch",
+        step.id
+    );
+    let hint = match state {
+        StepState::Reported => format!("agent-fleet fleet verify {} --evidence FILE", step.id),
+        StepState::Pending
+        | StepState::Ready
+        | StepState::Running
+        | StepState::Checking
+        | StepState::Verified
+        | StepState::Failed
+        | StepState::Blocked
+        | StepState::ChangesRequested
+        | StepState::Dropped
+        | StepState::Skipped => "agent-fleet fleet status".to_owned(),
+    };
+    Err(Error::new(code::STEP_NOT_READY, message).hint(hint))
+}
+
+/// Refuses a review of what nobody handed back.
+fn reviewable(board: &Board, step: &PlannedStep) -> Result<()> {
+    let state = board.progress_of(&step.id).state;
+    if matches!(
+        state,
+        StepState::Reported | StepState::Checking | StepState::Blocked | StepState::Failed
+    ) && board.workers.contains_key(&worker_of(&step.id)?)
+    {
+        return Ok(());
+    }
+    let message = format!(
+        "the step `{}` is {state}, so there is nothing to review",
+        step.id
+    );
+    Err(Error::new(code::STEP_NOT_READY, message).hint("agent-fleet fleet status"))
+}
+
+/// Launches a step's author.
+#[expect(
+    clippy::too_many_arguments,
+    reason = "the run, its surroundings, and what is to be launched"
+)]
+pub fn launch_author(
+    context: &Context,
+    board: &mut Board,
+    settings: &Settings,
+    templates: &Templates,
+    step: &PlannedStep,
+    turn: Turn,
+    assignment: Assignment,
+    taken: usize,
+) -> Result<Ready> {
+    let name = worker_of(&step.id)?;
+    start::admit(
+        context,
+        board,
+        settings,
+        step,
+        &name,
+        Role::Implementation,
+        &assignment,
+        &turn,
+    )?;
+    let queue = board
+        .workers
+        .get(&name)
+        .map_or_else(Vec::new, |worker| worker.queue.clone());
+    let texts: Vec<String> = queue.into_iter().take(taken).collect();
+    let text = match (&turn, taken) {
+        (Turn::Next | Turn::Taken, 0) => compose::CONTINUE.to_owned(),
+        (Turn::Next | Turn::Taken, _) => compose::next(context, board, step, &name, &texts),
+        (Turn::New, 0) => compose::author(context, board, templates, step)?,
+        (Turn::New, _) => {
+            let first = compose::author(context, board, templates, step)?;
+            let next = compose::next(context, board, step, &name, &texts);
+            format!(
+                "{}\n\n# What is asked of you now\n\n{next}",
+                first.trim_end()
+            )
+        }
+    };
+    prompt::finished(&text, &board.files.prompt(&name))?;
+    begin::reopen(context, board)?;
+    review::make_workspace(context, board, step)?;
+    let order = Order {
+        worker: name,
+        role: Role::Implementation,
+        assignment,
+        turn,
+        prompt: text,
+        reviewed_diff: None,
+        taken,
+    };
+    start::prepare(context, board, step, order)
+}
+
+/// Launches a reviewer of a step as it is now.
+pub fn launch_reviewer(
+    context: &Context,
+    board: &mut Board,
+    settings: &Settings,
+    templates: &Templates,
+    step: &PlannedStep,
+) -> Result<Ready> {
+    let name = reviewer_of(&step.id)?;
+    let assignment = review::reviewer(board, step, context.clock.now())?;
+    start::admit(
+        context,
+        board,
+        settings,
+        step,
+        &name,
+        Role::Review,
+        &assignment,
+        &Turn::New,
+    )?;
+    begin::reopen(context, board)?;
+    let diff = verify::diff(context, board, step)?;
+    let text = compose::reviewer(context, board, templates, step, &name, &diff)?;
+    prompt::finished(&text, &board.files.prompt(&name))?;
+    let order = Order {
+        worker: name,
+        role: Role::Review,
+        assignment,
+        turn: Turn::New,
+        prompt: text,
+        reviewed_diff: Some(diff.digest),
+        taken: 0,
+    };
+    start::prepare(context, board, step, order)
+}

@@ -1,0 +1,74 @@
+//! What a fleet never does, whatever it is asked.
+
+use std::process::Stdio;
+
+use crate::support::checkout::{Checkout, step};
+use crate::support::world::wait;
+
+#[test]
+fn a_checkout_has_one_run_with_workers_at_a_time() {
+    let checkout = Checkout::with(2);
+    let script = "spawn echo begun >> a.txt\nhold ../go\nsay Status: needs-verification";
+    checkout.write("plan.toml", &step("one", "files = [\"a.txt\"]", script));
+    let mut first = checkout
+        .line(&["run", "plan.toml", "--run", "first"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("the program starts");
+    wait("the worker", || {
+        checkout.read("a.txt").contains("begun").then_some(())
+    });
+    let other = step(
+        "two",
+        "files = [\"b.txt\"]",
+        "say Status: needs-verification",
+    );
+    checkout.write("other.toml", &other);
+    let refused = checkout.run(&["run", "other.toml", "--run", "second"]);
+    refused.refused("run_active");
+    checkout
+        .run(&["status", "--run", "second"])
+        .refused("not_found");
+    checkout.world.sandbox.write("go", "");
+    assert!(first.wait().expect("a child of ours").success());
+    let status = checkout.fleet(&["run", "other.toml", "--run", "second"]);
+    assert_eq!(status["state"], "done", "{status}");
+}
+
+#[test]
+fn a_worker_of_a_fleet_starts_none() {
+    let checkout = Checkout::with(1);
+    let program = env!("CARGO_BIN_EXE_agent-fleet");
+    let script = format!(
+        "spawn {program} --format json fleet run 'do more' --worktree --run inner > b.txt 2>&1; true\n\
+         say Status: needs-verification"
+    );
+    let keys = "files = [\"a.txt\", \"b.txt\"]";
+    checkout.write("plan.toml", &step("one", keys, &script));
+    let status = checkout.fleet(&["run", "plan.toml", "--run", "r"]);
+    assert_eq!(status["state"], "done", "{status}");
+    let said = checkout.read("b.txt");
+    assert!(said.contains("\"nested\""), "{said}");
+    checkout
+        .run(&["status", "--run", "inner"])
+        .refused("not_found");
+}
+
+#[test]
+fn what_a_check_writes_is_no_change_and_a_failed_one_goes_back_to_the_worker() {
+    let checkout = Checkout::with(1);
+    let keys = "files = [\"a.txt\"]\n\
+                accept.commands = [\"echo built > built.txt; grep -q 'turn.turn' a.txt\"]";
+    let script = "spawn printf turn- >> a.txt\nsay Status: needs-verification";
+    checkout.write("plan.toml", &step("one", keys, script));
+    let status = checkout.fleet(&["run", "plan.toml", "--run", "r"]);
+    assert_eq!(status["state"], "done", "{status}");
+    let worker = Checkout::worker(&status, "one");
+    assert_eq!(worker["launch"], 2, "{status}");
+    assert_eq!(Checkout::step(&status, "one")["attempts"], 1, "{status}");
+    assert_eq!(checkout.read("a.txt"), "as it was\nturn-turn-");
+    assert_eq!(checkout.read("built.txt"), "built\n");
+    let prompt = checkout.read(".fleet/runs/r/prompts/one.2.md");
+    assert!(prompt.contains("Put it right"), "{prompt}");
+}
