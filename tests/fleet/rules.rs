@@ -72,3 +72,45 @@ fn what_a_check_writes_is_no_change_and_a_failed_one_goes_back_to_the_worker() {
     let prompt = checkout.read(".fleet/runs/r/prompts/one.2.md");
     assert!(prompt.contains("Put it right"), "{prompt}");
 }
+
+#[test]
+fn resuming_a_run_says_what_is_next_and_launches_nothing() {
+    let checkout = Checkout::with(1);
+    let script = "write a.txt changed\nsay Status: needs-verification";
+    checkout.write("plan.toml", &step("one", "files = [\"a.txt\"]", script));
+    checkout.fleet(&["init", "r"]);
+    checkout.fleet(&["plan", "--file", "plan.toml"]);
+    let resumed = checkout.fleet(&["resume", "r"]);
+    assert_eq!(resumed["state"], "planned", "{resumed}");
+    assert_eq!(resumed["workers"], serde_json::json!([]), "{resumed}");
+    let next = resumed["next"].to_string();
+    assert!(next.contains("agent-fleet fleet launch"), "{next}");
+    assert_eq!(checkout.read("a.txt"), "as it was\n");
+}
+
+#[test]
+fn a_wait_has_bounds() {
+    let checkout = Checkout::with(1);
+    for words in [
+        ["--timeout", "86401"],
+        ["--timeout", "NaN"],
+        ["--settle", "61"],
+        ["--settle", "x"],
+    ] {
+        checkout.run(&["wait", words[0], words[1]]).refused("usage");
+    }
+}
+
+#[test]
+fn a_change_while_it_is_checked_is_checked_again() {
+    let checkout = Checkout::with(1);
+    let keys = "files = [\"a.txt\"]\n\
+                accept.commands = [\"test -e ../checked || echo more >> a.txt; echo run >> ../checked\"]";
+    let script = "write a.txt changed\nsay Status: needs-verification";
+    checkout.write("plan.toml", &step("one", keys, script));
+    let status = checkout.fleet(&["run", "plan.toml", "--run", "r"]);
+    assert_eq!(status["state"], "done", "{status}");
+    assert_eq!(checkout.read("a.txt"), "changed\nmore\n");
+    assert_eq!(checkout.read("../checked"), "run\nrun\n");
+    assert_eq!(Checkout::worker(&status, "one")["launch"], 1, "{status}");
+}
