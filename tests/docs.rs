@@ -39,13 +39,6 @@ fn pages() -> Vec<PathBuf> {
     pages
 }
 
-impl Step {
-    /// Whether the page says that a line of the answer holds this.
-    pub(crate) fn answered(&self, text: &str) -> bool {
-        self.answer.iter().any(|line| line.contains(text))
-    }
-}
-
 /// The commands of a page.
 pub(crate) fn steps(text: &str) -> Vec<Step> {
     let mut steps: Vec<Step> = Vec::new();
