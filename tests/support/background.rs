@@ -74,7 +74,7 @@ impl<'a> Background<'a> {
         self.until(worker, "running")
     }
 
-    /// Waits for the end of `fleet run`, for the last line of its answer: it tells every change before.
+    /// Waits for the end of `fleet run`.
     #[track_caller]
     pub(crate) fn ended(&mut self) -> Ran {
         let mut child = self.child.take().expect("it runs");
@@ -82,9 +82,8 @@ impl<'a> Background<'a> {
             child.try_wait().expect("a child")
         });
         let mut ran = Ran::ended(&child.wait_with_output().expect("it has ended"));
-        if let Some(last) = ran.stdout.lines().last() {
-            ran.stdout = last.to_owned();
-        }
+        // The lines before are the changes.
+        ran.stdout = ran.stdout.lines().last().unwrap_or_default().to_owned();
         ran
     }
 
