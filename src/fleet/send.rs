@@ -6,11 +6,13 @@
 
 use std::time::Duration;
 
+use super::begin;
 use super::board::{Board, Entry};
 use super::compose;
 use super::ending::{self, Came, Manner};
 use super::files::RunFiles;
 use super::ledger::Kind;
+use super::locate::Place;
 use super::model::{PlannedStep, Role, StepState, Worker, WorkerState};
 use super::prompt::{self, Templates};
 use super::reconcile::{interrupt_id, reconcile};
@@ -70,10 +72,10 @@ pub fn send(
         let worker = intend(context, &mut board, name)?;
         drop(board);
         waits = interrupt(context, files, &worker, note)?;
-        board = Board::hold(context, files)?;
-        reconcile(context, &mut board)?;
+    } else {
+        drop(board);
     }
-    let ready = match launch_queued(context, &mut board, settings, templates, name) {
+    let ready = match next_turn(context, files, settings, templates, name) {
         Ok(ready) => ready,
         Err(error) if error.code == code::INTERNAL => return Err(error),
         Err(error) => {
@@ -81,9 +83,7 @@ pub fn send(
             None
         }
     };
-    tick::settle_run(context, &mut board)?;
-    let worker = board.worker(name)?.clone();
-    drop(board);
+    let worker = Board::look(files)?.worker(name)?.clone();
     let outcome = match &ready {
         Some(ready) => {
             drop(ready.go(context)?);
@@ -295,16 +295,36 @@ pub fn go_on(
     templates: &Templates,
     name: &WorkerId,
 ) -> Result<()> {
+    let queued = Board::look(files)?
+        .workers
+        .get(name)
+        .is_some_and(|worker| !worker.queue.is_empty());
+    if !queued {
+        return Ok(());
+    }
+    match next_turn(context, files, settings, templates, name) {
+        Ok(Some(ready)) => ready.go(context).map(drop),
+        Ok(None) => Ok(()),
+        Err(error) if error.code == code::INTERNAL => Err(error),
+        Err(_) => Ok(()),
+    }
+}
+
+/// Prepares the turn that a worker's queued texts ask for. Two runs of a checkout must not begin to work at once, so it
+/// is decided under the checkout's lock.
+fn next_turn(
+    context: &Context,
+    files: &RunFiles,
+    settings: &Settings,
+    templates: &Templates,
+    name: &WorkerId,
+) -> Result<Option<Ready>> {
+    let place = Place::of_run(context, &Board::look(files)?);
+    let _alone = begin::alone(context, &place.key)?;
+    begin::refuse_others(context, &place, &files.id)?;
     let mut board = Board::hold(context, files)?;
     reconcile(context, &mut board)?;
-    let ready = match launch_queued(context, &mut board, settings, templates, name) {
-        Ok(ready) => ready,
-        Err(error) if error.code == code::INTERNAL => return Err(error),
-        Err(_) => None,
-    };
-    drop(board);
-    match ready {
-        Some(ready) => ready.go(context).map(drop),
-        None => Ok(()),
-    }
+    let ready = launch_queued(context, &mut board, settings, templates, name)?;
+    tick::settle_run(context, &mut board)?;
+    Ok(ready)
 }
