@@ -92,6 +92,8 @@ pub fn launch(
             launch_reviewer(context, &mut board, settings, templates, &step)?
         }
     };
+    // What waits for a step that had failed can be had again.
+    promote(&mut board)?;
     let number = board.worker(&ready.worker)?.launch;
     drop(board);
     drop(alone);

@@ -61,15 +61,12 @@ pub fn tick(
 ) -> Result<Ticked> {
     let mut ticked = Ticked::default();
     let mut board = settled(context, files)?;
-    // A lead sees at once what a review came to; what the program accepts, it accepts as it advances.
-    if !is_over(&board) && (aim == Aim::Advance || board.run.options.accept == Accept::Lead) {
-        review::conclude(context, &mut board)?;
-    }
     if aim == Aim::Settle || is_over(&board) {
         ticked.state = Some(close(context, &mut board)?);
         return Ok(ticked);
     }
     if board.run.options.accept == Accept::Program {
+        review::conclude(context, &mut board)?;
         board = review::check_reported(context, files, board)?;
     }
     promote(&mut board)?;
@@ -118,6 +115,10 @@ pub fn settle(context: &Context, files: &RunFiles) -> Result<()> {
 fn settled(context: &Context, files: &RunFiles) -> Result<Board> {
     let mut board = Board::hold(context, files)?;
     reconcile(context, &mut board)?;
+    // A lead sees at once what a review came to; what the program accepts, it accepts as it advances.
+    if board.run.options.accept == Accept::Lead && !is_over(&board) {
+        review::conclude(context, &mut board)?;
+    }
     promote(&mut board)?;
     Ok(board)
 }

@@ -3,7 +3,8 @@
 //! With the feature `test-fakes`, `AGENT_FLEET_TEST_CRASH_AT` aborts at the n-th point that the process passes, or
 //! at the first one of a name, and `AGENT_FLEET_TEST_CRASH_TRACE=<file>` lists the points it passes. Both count only
 //! processes one of whose words is `AGENT_FLEET_TEST_CRASH_ONLY`, where that is set: a command's switches are
-//! inherited by what it starts. Without the feature there is no code.
+//! inherited by what it starts. `AGENT_FLEET_TEST_CRASH_ONCE=<file>` is made by the first that aborts, and no other
+//! does. Without the feature there is no code.
 
 /// Names a crash point.
 #[macro_export]
@@ -39,7 +40,23 @@ pub fn reached(name: &str) {
         drop(writeln!(file, "{name}"));
     }
     let wanted = std::env::var("AGENT_FLEET_TEST_CRASH_AT").ok();
-    if wanted.is_some_and(|wanted| wanted == name || wanted.parse() == Ok(count)) {
+    if wanted.is_some_and(|wanted| wanted == name || wanted.parse() == Ok(count)) && first() {
         std::process::abort();
     }
+}
+
+/// Whether nobody aborted before, where only one may.
+#[cfg(feature = "test-fakes")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a test switch far below the captured environment"
+)]
+fn first() -> bool {
+    std::env::var_os("AGENT_FLEET_TEST_CRASH_ONCE").is_none_or(|path| {
+        std::fs::OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .open(path)
+            .is_ok()
+    })
 }

@@ -1,10 +1,15 @@
 //! Runs of the fleet, through the real program with scripted workers in a real checkout.
 
+mod background;
+mod crash;
+mod damage;
 mod doctor;
 mod follow;
 mod hold;
 mod judge;
+mod kills;
 mod launch;
+mod limits;
 mod merge;
 mod on_event;
 mod plan;

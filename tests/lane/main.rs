@@ -12,6 +12,7 @@ mod binary;
 mod cli;
 mod enroll;
 mod enroll_refused;
+mod fleet;
 mod gate;
 mod given;
 mod grammar;
