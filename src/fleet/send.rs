@@ -13,7 +13,7 @@ use super::ending::{self, Came, Manner};
 use super::files::RunFiles;
 use super::ledger::Kind;
 use super::locate::Place;
-use super::model::{PlannedStep, Role, StepState, Worker, WorkerState};
+use super::model::{PlannedStep, Role, RunState, StepState, Worker, WorkerState};
 use super::prompt::{self, Templates};
 use super::reconcile::{interrupt_id, reconcile};
 use super::settings::Settings;
@@ -116,7 +116,8 @@ fn queue(context: &Context, board: &mut Board, name: &WorkerId, text: &str) -> R
         let message = format!("there is no text for `{name}`");
         return Err(Error::new(code::USAGE, message).hint("agent-fleet fleet send --help"));
     }
-    if tick::is_over(board) {
+    // One that failed goes on when it is told to; one that was stopped does not.
+    if tick::is_over(board) && board.run.state != RunState::Failed {
         let run = &board.run.id;
         let message = format!("the run `{run}` has ended or is being stopped");
         return Err(Error::new(code::RUN_OVER, message).hint("agent-fleet fleet status"));
@@ -135,6 +136,7 @@ fn queue(context: &Context, board: &mut Board, name: &WorkerId, text: &str) -> R
         let hint = format!("agent-fleet fleet stop {name}");
         return Err(Error::new(code::WORKER_ACTIVE, message).hint(hint));
     }
+    begin::reopen(context, board)?;
     if worker.queue.last().map(String::as_str) != Some(text) {
         worker.queue.push(text.to_owned());
     }

@@ -42,7 +42,7 @@ impl Tended {
             .stdout(output.try_clone()?)
             .stderr(output);
         // SAFETY: `setsid` is async-signal-safe, and nothing is allocated.
-        unsafe { command.pre_exec(|| Ok(drop(rustix::process::setsid()?))) };
+        unsafe { command.pre_exec(|| Ok(rustix::process::setsid().map(|_| ())?)) };
         spawn(&mut command).map(|child| Self { child })
     }
 
