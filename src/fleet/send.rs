@@ -306,9 +306,8 @@ pub fn go_on(
     }
     match next_turn(context, files, settings, templates, name) {
         Ok(Some(ready)) => ready.go(context).map(drop),
-        Ok(None) => Ok(()),
         Err(error) if error.code == code::INTERNAL => Err(error),
-        Err(_) => Ok(()),
+        Ok(None) | Err(_) => Ok(()),
     }
 }
 

@@ -29,7 +29,7 @@ pub enum Hosted {
     /// The launch had been revoked or claimed already: nothing was started.
     Late,
     /// The child ran, and this is how it ended.
-    Ended(LaunchRecord, Exit),
+    Ended(Box<LaunchRecord>, Exit),
 }
 
 /// Hosts one turn to its end.
@@ -76,7 +76,7 @@ pub fn host(context: &Context, directory: Utf8PathBuf) -> Result<Hosted> {
         &ExitRecord::new(&launch.token, exit, context.clock.now()),
     )?;
     crash_point!("host.recorded");
-    Ok(Hosted::Ended(launch, exit))
+    Ok(Hosted::Ended(Box::new(launch), exit))
 }
 
 /// Tests delay a host here, as a suspend would.
