@@ -259,6 +259,7 @@ reasons! {
         "login_lost" Person "the server no longer takes the account's login" "agent-fleet doctor";
         "never_started" Time "nothing of its launch ever ran; it is launched again" "agent-fleet fleet status";
         "no_answer" Time "its turn ended with neither report nor answer" "agent-fleet fleet logs WORKER";
+        "not_confirmed" Person "it was asked to end and nobody saw it end, so it keeps its place" "agent-fleet fleet stop WORKER --force";
         "not_seen" Person "it cannot be told whether its process lives, so it keeps its place" "agent-fleet fleet recover WORKER --evidence FILE";
         "question_open" Person "nothing can go on before a person or a lead has answered" "agent-fleet fleet status";
         "recovered" Person "somebody attested that its process is gone" "agent-fleet fleet launch STEP";
@@ -268,7 +269,8 @@ reasons! {
         "reviewed" Person "its reviewer approves; it waits for the lead" "agent-fleet fleet verify STEP --evidence FILE";
         "session_lost" Time "the conversation that was to go on is not there any more" "agent-fleet fleet logs WORKER";
         "step_failed" Person "a step failed, and nothing else can go on" "agent-fleet fleet status";
-        "stopped" Person "somebody stopped its worker" "agent-fleet fleet launch STEP";
+        "stopped" Person "somebody stopped it" "agent-fleet fleet send WORKER TEXT";
+        "stopping" Time "it is being stopped as a whole, and a worker may still run" "agent-fleet fleet stop --all";
         "turn_unfinished" Time "its output stops before the end of its turn" "agent-fleet fleet logs WORKER";
         "verdict_unclear" Person "its reviewer said neither `approve` nor `changes-requested`" "agent-fleet fleet logs WORKER";
     }

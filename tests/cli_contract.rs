@@ -55,3 +55,18 @@ fn providers_are_shown_as_they_are_configured() {
     assert_eq!(claude["quota_reader"], "none");
     assert_eq!(claude["profiles"], 0);
 }
+
+#[test]
+fn no_two_commands_say_the_same_of_themselves() {
+    fn look(command: &clap::Command) {
+        let mut told = std::collections::BTreeSet::new();
+        for one in command.get_subcommands() {
+            let about = one.get_about().map(ToString::to_string);
+            let about = about.unwrap_or_default();
+            let name = one.get_name();
+            assert!(told.insert(about.clone()), "`{name}` says: {about}");
+            look(one);
+        }
+    }
+    look(&agent_fleet::cli::definition());
+}

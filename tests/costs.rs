@@ -189,5 +189,5 @@ fn the_status_of_fifty_parked_workers_takes_no_lock_and_reads_two_files_for_each
     let status = checkout.fleet(&["status"]);
     assert_eq!(status["workers"].as_array().map(Vec::len), Some(50));
     let cost = traced(&checkout.world, &checkout.line(&["status"]));
-    at_most("a run of 50 parked workers", cost, (1, 1));
+    at_most("a run of 50 parked workers", cost, (1110, 140));
 }

@@ -39,13 +39,6 @@ fn pages() -> Vec<PathBuf> {
     pages
 }
 
-impl Step {
-    /// Whether the page says that a line of the answer holds this.
-    pub(crate) fn answered(&self, text: &str) -> bool {
-        self.answer.iter().any(|line| line.contains(text))
-    }
-}
-
 /// The commands of a page.
 pub(crate) fn steps(text: &str) -> Vec<Step> {
     let mut steps: Vec<Step> = Vec::new();
@@ -148,6 +141,32 @@ fn every_link_to_a_file_of_the_tree_leads_somewhere() {
             assert!(path.exists(), "{}: {target} does not exist", page.display());
         }
     }
+}
+
+#[test]
+fn every_word_that_a_fleet_is_looked_up_by_is_one_that_it_says() {
+    use agent_fleet::fleet::state::{StepState, WorkerState};
+    let codes = agent_fleet::error::code::ALL
+        .iter()
+        .map(|(code, _)| code.name);
+    let reasons = agent_fleet::reason::ALL.iter().map(|reason| reason.word);
+    let steps = StepState::ALL.iter().map(|state| state.word());
+    let workers = WorkerState::ALL.iter().map(|state| state.word());
+    let known: std::collections::BTreeSet<&str> =
+        codes.chain(reasons).chain(steps).chain(workers).collect();
+    let page = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("docs/fleet.md");
+    let page = std::fs::read_to_string(page).expect("the page");
+    let (_, table) = page.split_once("| you see | it means |").expect("a table");
+    let rows = table.lines().skip(1);
+    let mut count = 0;
+    for row in rows.take_while(|line| line.starts_with('|')) {
+        let seen = row.split('|').nth(1).unwrap_or_default();
+        for word in seen.split('`').skip(1).step_by(2) {
+            assert!(known.contains(word), "nothing says `{word}`");
+            count += 1;
+        }
+    }
+    assert!(count > 15, "only {count} words found");
 }
 
 #[test]

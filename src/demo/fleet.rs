@@ -132,12 +132,14 @@ fn plan(tour: &mut Tour<'_>) -> Result<&'static str, String> {
             .map_err(|error| error.message)?;
         tour.file(file)?;
     }
+    tour.show(&["fleet", "plan", "--file", "plan.toml", "--dry-run"], 0)?;
+    let runs = tour.world().json(&["fleet", "list"])?;
+    expect("the runs", &runs["runs"], &Value::Array(Vec::new()))?;
     Ok("three steps; two wait for the first, and the last works in a git worktree of its own")
 }
 
 fn run(tour: &mut Tour<'_>) -> Result<&'static str, String> {
     tour.show(&["fleet", "run", "plan.toml", "--run", RUN], 0)?;
-    tour.show(&["fleet", "status"], 0)?;
     let status = status(tour)?;
     expect("the run", &status["state"], &"done".into())?;
     for step in ["lexer", "parser", "notes"] {
@@ -191,6 +193,10 @@ fn review(tour: &mut Tour<'_>) -> Result<&'static str, String> {
 }
 
 fn results(tour: &mut Tour<'_>) -> Result<&'static str, String> {
+    tour.show(&["fleet", "diff", "notes"], 0)?;
+    tour.show(&["fleet", "merge", "notes"], 0)?;
+    let notes = tour.file("notes.txt")?;
+    expect("the notes", &notes.as_str(), &"it works in two halves\n")?;
     let left = tour.git(&["status", "--short"])?;
     let left: Vec<&str> = left.lines().collect();
     expect(
@@ -199,11 +205,12 @@ fn results(tour: &mut Tour<'_>) -> Result<&'static str, String> {
         &vec![
             "?? .fleet/",
             "?? lexer.txt",
+            "?? notes.txt",
             "?? parser.txt",
             "?? plan.toml",
         ],
     )?;
-    let commits = tour.git(&["log", "--oneline", "--format=%s"])?;
+    let commits = tour.git(&["log", "--format=%s"])?;
     expect("the commits", &commits.as_str(), &"Begin")?;
     Ok("the person decides what is committed")
 }

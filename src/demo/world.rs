@@ -116,7 +116,7 @@ impl<'a> World<'a> {
         directory::ensure(self.project())?;
         self.write("README", "A project to try things in.\n")?;
         for words in [
-            ["init", "-q", "-b", "main"].as_slice(),
+            ["-c", "init.defaultBranch=main", "init", "-q"].as_slice(),
             &["add", "README"],
             &["commit", "-q", "-m", "Begin"],
         ] {

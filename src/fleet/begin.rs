@@ -11,10 +11,11 @@ use super::repository::Repository;
 use super::settings::Settings;
 use super::settings::route::Routing;
 use super::start::refuse_inside;
+use super::stop::STOP_RUN;
 use crate::clock::ROUTINE;
 use crate::env::Context;
 use crate::error::{Error, Result, code};
-use crate::id::fleet::{RepositoryKey, RunId};
+use crate::id::fleet::{RepositoryKey, RunId, WorkerId};
 use crate::store::directory;
 use crate::store::lock::{Guard, Locks, Mode, Name};
 
@@ -78,14 +79,16 @@ pub fn refuse_others(context: &Context, place: &Place, but: &RunId) -> Result<()
     drop(other);
     match unconfirmed(&place.files, &place.key, but)? {
         None => Ok(()),
-        Some((run, worker)) => {
-            let message = format!(
-                "the run `{run}` of this checkout has a worker `{worker}` that may still run"
-            );
-            let hint = format!("agent-fleet fleet stop {worker} --run {run}");
-            Err(Error::new(code::RUN_ACTIVE, message).hint(hint))
-        }
+        Some((run, worker)) => Err(active(&run, &worker)),
     }
+}
+
+/// The refusal for another run's worker that may still run.
+pub(super) fn active(run: &RunId, worker: &WorkerId) -> Error {
+    let message =
+        format!("the run `{run}` of this checkout has a worker `{worker}` that may still run");
+    let hint = format!("agent-fleet fleet stop {worker} --run {run}");
+    Error::new(code::RUN_ACTIVE, message).hint(hint)
 }
 
 /// The settings as they hold for a run: its own word over theirs.
@@ -123,12 +126,24 @@ pub fn refuse_over(board: &Board) -> Result<()> {
     if !board.run.state.is_final() {
         return Ok(());
     }
-    let message = format!("the run `{}` is {}", board.run.id, board.run.state);
-    Err(Error::new(code::STEP_NOT_READY, message).hint("agent-fleet fleet init --help"))
+    Err(over(board))
+}
+
+fn over(board: &Board) -> Error {
+    let message = format!(
+        "the run `{}` has ended: it is {}",
+        board.run.id, board.run.state
+    );
+    Error::new(code::RUN_OVER, message).hint("agent-fleet fleet init --help")
 }
 
 /// Takes back the end of a held run, because a lead goes on with one of its steps. Nothing for one that goes on.
+///
+/// Refused with `run_over` when somebody stopped it: that is not taken back.
 pub fn reopen(context: &Context, board: &mut Board) -> Result<()> {
+    if board.ledger.has(STOP_RUN) {
+        return Err(over(board));
+    }
     if !board.run.state.is_final() {
         return Ok(());
     }

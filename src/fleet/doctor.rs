@@ -304,20 +304,30 @@ fn worktrees(context: &Context) -> Check {
         1 => format!("`{}` is left behind", first.root),
         count => format!("`{}` and {} more are left behind", first.root, count - 1),
     };
-    let fix = format!("git -C {} status", shell::quote(first.root.as_str()));
+    let fix = match (run_of(context, first), first.root.file_name()) {
+        (Some(run), Some(step)) => {
+            let run = run.id;
+            format!("agent-fleet fleet drop {step} --run {run} --reason TEXT --discard")
+        }
+        _ => format!("git -C {} status", shell::quote(first.root.as_str())),
+    };
     check("worktrees", Level::Warn, evidence, Some(fix))
+}
+
+/// The run whose worktree it is, if there is one.
+fn run_of(context: &Context, leftover: &Leftover) -> Option<RunFiles> {
+    let name = leftover.root.parent().and_then(Utf8Path::file_name);
+    let runs = FleetFiles::new(context).runs().unwrap_or_default();
+    runs.into_iter()
+        .find(|files| files.directory.file_name() == name)
 }
 
 /// Whether the run of a worktree goes on, or its result can still be merged.
 fn is_in_use(context: &Context, leftover: &Leftover) -> bool {
-    let run = leftover.root.parent().and_then(Utf8Path::file_name);
-    let step = leftover.root.file_name();
-    let (Some(run), Some(step)) = (run, step) else {
+    let Some(step) = leftover.root.file_name() else {
         return false;
     };
-    let files = FleetFiles::new(context).runs().unwrap_or_default();
-    let named = |files: &&RunFiles| files.directory.file_name() == Some(run);
-    let Some(Ok(board)) = files.iter().find(named).map(Board::look) else {
+    let Some(Ok(board)) = run_of(context, leftover).as_ref().map(Board::look) else {
         return false;
     };
     let state = board

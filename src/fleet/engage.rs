@@ -51,15 +51,49 @@ pub fn launch(
     let ready = match role {
         Role::Implementation => {
             let (turn, assignment, taken) = asked(context, &board, settings, &step)?;
+            if board.run.state.is_final() {
+                // Everything that may be refused comes before the end is taken back.
+                let name = worker_of(&step.id)?;
+                start::fits(
+                    context,
+                    &board,
+                    settings,
+                    &step,
+                    &name,
+                    role,
+                    &assignment,
+                    &turn,
+                )?;
+                let text = told(context, &board, templates, &step, &turn, taken)?;
+                prompt::finished(&text, &board.files.prompt(&name))?;
+                begin::reopen(context, &mut board)?;
+            }
             launch_author(
                 context, &mut board, settings, templates, &step, turn, assignment, taken,
             )?
         }
         Role::Review => {
             reviewable(&board, &step)?;
+            if board.run.state.is_final() {
+                let name = reviewer_of(&step.id)?;
+                let assignment = review::reviewer(&board, &step, context.clock.now())?;
+                start::fits(
+                    context,
+                    &board,
+                    settings,
+                    &step,
+                    &name,
+                    role,
+                    &assignment,
+                    &Turn::New,
+                )?;
+                begin::reopen(context, &mut board)?;
+            }
             launch_reviewer(context, &mut board, settings, templates, &step)?
         }
     };
+    // What waits for a step that had failed can be had again.
+    promote(&mut board)?;
     let number = board.worker(&ready.worker)?.launch;
     drop(board);
     drop(alone);
@@ -83,7 +117,7 @@ fn asked(
     }
     let name = worker_of(&step.id)?;
     let role = Role::Implementation;
-    start::admit(
+    start::fits(
         context,
         board,
         settings,
@@ -160,26 +194,8 @@ pub fn launch_author(
         &assignment,
         &turn,
     )?;
-    let queue = board
-        .workers
-        .get(&name)
-        .map_or_else(Vec::new, |worker| worker.queue.clone());
-    let texts: Vec<String> = queue.into_iter().take(taken).collect();
-    let text = match (&turn, taken) {
-        (Turn::Next | Turn::Taken, 0) => compose::CONTINUE.to_owned(),
-        (Turn::Next | Turn::Taken, _) => compose::next(context, board, step, &name, &texts),
-        (Turn::New, 0) => compose::author(context, board, templates, step)?,
-        (Turn::New, _) => {
-            let first = compose::author(context, board, templates, step)?;
-            let next = compose::next(context, board, step, &name, &texts);
-            format!(
-                "{}\n\n# What is asked of you now\n\n{next}",
-                first.trim_end()
-            )
-        }
-    };
+    let text = told(context, board, templates, step, &turn, taken)?;
     prompt::finished(&text, &board.files.prompt(&name))?;
-    begin::reopen(context, board)?;
     review::make_workspace(context, board, step)?;
     let order = Order {
         worker: name,
@@ -191,6 +207,36 @@ pub fn launch_author(
         taken,
     };
     start::prepare(context, board, step, order)
+}
+
+/// What a step's author is told in this turn, with the first `taken` texts that wait for it.
+fn told(
+    context: &Context,
+    board: &Board,
+    templates: &Templates,
+    step: &PlannedStep,
+    turn: &Turn,
+    taken: usize,
+) -> Result<String> {
+    let name = worker_of(&step.id)?;
+    let queue = board
+        .workers
+        .get(&name)
+        .map_or_else(Vec::new, |worker| worker.queue.clone());
+    let texts: Vec<String> = queue.into_iter().take(taken).collect();
+    Ok(match (turn, taken) {
+        (Turn::Next | Turn::Taken, 0) => compose::CONTINUE.to_owned(),
+        (Turn::Next | Turn::Taken, _) => compose::next(context, board, step, &name, &texts),
+        (Turn::New, 0) => compose::author(context, board, templates, step)?,
+        (Turn::New, _) => {
+            let first = compose::author(context, board, templates, step)?;
+            let next = compose::next(context, board, step, &name, &texts);
+            format!(
+                "{}\n\n# What is asked of you now\n\n{next}",
+                first.trim_end()
+            )
+        }
+    })
 }
 
 /// Launches a reviewer of a step as it is now.
@@ -213,7 +259,6 @@ pub fn launch_reviewer(
         &assignment,
         &Turn::New,
     )?;
-    begin::reopen(context, board)?;
     let diff = verify::diff(context, board, step)?;
     let text = compose::reviewer(context, board, templates, step, &name, &diff)?;
     prompt::finished(&text, &board.files.prompt(&name))?;

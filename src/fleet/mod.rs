@@ -33,6 +33,7 @@ pub mod model;
 pub mod notify;
 pub mod plan;
 pub mod prompt;
+pub mod reach;
 pub mod reconcile;
 pub mod record;
 pub mod recover;

@@ -12,8 +12,9 @@ use super::exchange::Exchange;
 use super::launch::observe::{Observed, Seen, look};
 use super::launch::revoke::revoke;
 use super::launch::{self, Before, Life};
-use super::ledger::{Episode, Kind};
+use super::ledger::Kind;
 use super::model::{Role, StepState, Worker, WorkerState};
+use super::reach;
 use super::record;
 use super::report;
 use super::settle::{Happened, Settled, settle};
@@ -42,56 +43,7 @@ pub fn reconcile(context: &Context, board: &mut Board) -> Result<()> {
     for name in names {
         update(context, board, &name)?;
     }
-    for (name, error) in board.damaged.clone() {
-        let id = format!("{name}.damaged");
-        unreachable(context, board, &id, &name, error.code.name)?;
-    }
-    let readable: Vec<WorkerId> = board.workers.keys().cloned().collect();
-    for name in readable {
-        reached(context, board, &format!("{name}.damaged"), &name)?;
-    }
-    Ok(())
-}
-
-/// Tells that a worker cannot be reached, once until it can be again.
-fn unreachable(
-    context: &Context,
-    board: &mut Board,
-    id: &str,
-    worker: &WorkerId,
-    why: &str,
-) -> Result<()> {
-    match board.ledger.episode(id) {
-        Episode::Open(_) => Ok(()),
-        Episode::Next(id) => board
-            .tell(context, id, "unreachable", worker.as_str(), Some(why))
-            .map(drop),
-    }
-}
-
-/// Notes that it can be reached again, where it was told that it could not.
-fn reached(context: &Context, board: &mut Board, id: &str, worker: &WorkerId) -> Result<()> {
-    match board.ledger.episode(id) {
-        Episode::Next(_) => Ok(()),
-        Episode::Open(id) => board
-            .note(
-                context,
-                Entry {
-                    id: format!("{id}.over"),
-                    kind: Kind::Done,
-                    verb: "reach",
-                    target: worker.as_str(),
-                    of: Some(&id),
-                    reason: None,
-                },
-            )
-            .map(drop),
-    }
-}
-
-/// Id of what tells that a worker's current launch cannot be reached.
-fn unreachable_id(worker: &Worker) -> String {
-    format!("{}.{}.unreachable", worker.name, worker.launch)
+    reach::damaged(context, board)
 }
 
 /// Whether reconciling would change something, by a look without the lock: what a status may skip.
@@ -156,7 +108,7 @@ fn update(context: &Context, board: &mut Board, name: &WorkerId) -> Result<()> {
         }
         Seen::NeverStarted => never_started(context, board, &worker, &observed),
         Seen::Running { .. } => {
-            reached(context, board, &unreachable_id(&worker), name)?;
+            reach::reached(context, board, &reach::id(&worker), name)?;
             running(board, &worker, &observed)
         }
         Seen::Ended(exit) => ended(context, board, &worker, &observed, exit),
@@ -230,7 +182,7 @@ fn running(board: &mut Board, worker: &Worker, observed: &Observed) -> Result<()
 
 /// It cannot be told whether its process lives: it keeps its slot, and the lead is told once.
 fn unknown(context: &Context, board: &mut Board, worker: &Worker, why: &str) -> Result<()> {
-    unreachable(context, board, &unreachable_id(worker), &worker.name, why)?;
+    reach::unreachable(context, board, &reach::id(worker), &worker.name, why)?;
     let state = if worker.state.is_ending() {
         worker.state
     } else {

@@ -10,7 +10,8 @@ use camino::Utf8PathBuf;
 use sha2::{Digest as _, Sha256};
 
 use super::admit::Situation;
-use super::board::{Board, Entry};
+use super::begin;
+use super::board::{Board, Entry, unconfirmed};
 use super::exchange::Exchange;
 use super::files::{FleetFiles, LaunchFiles, names};
 use super::hold;
@@ -106,6 +107,31 @@ pub fn admit(
         );
         return Err(Error::new(code::RUN_OVER, message).hint("agent-fleet fleet status"));
     }
+    fits(
+        context, board, settings, step, worker, role, assignment, turn,
+    )
+}
+
+/// The same for a run that may have ended: whether it would be launched if the run went on.
+#[expect(
+    clippy::too_many_arguments,
+    reason = "the run, its surroundings, and what is to be launched"
+)]
+pub fn fits(
+    context: &Context,
+    board: &Board,
+    settings: &Settings,
+    step: &PlannedStep,
+    worker: &WorkerId,
+    role: Role,
+    assignment: &Assignment,
+    turn: &Turn,
+) -> Result<()> {
+    let files = FleetFiles::new(context);
+    let other = unconfirmed(&files, &board.files.repository, &board.files.id)?;
+    if let Some((run, name)) = other {
+        return Err(begin::active(&run, &name));
+    }
     let now = context.clock.now();
     let known = board.workers.get(worker);
     // A limit is one account's: a new conversation goes to another, or to another of the tier. It waits only when the
@@ -114,7 +140,7 @@ pub fn admit(
         known.assignment != *assignment
             || (known.state != WorkerState::Exited && *turn == Turn::New)
     });
-    let holds = hold::in_force(&FleetFiles::new(context), now)?;
+    let holds = hold::in_force(&files, now)?;
     let situation = Situation {
         plan: board.plan()?,
         progress: &board.progress,

@@ -45,8 +45,6 @@ pub struct Ticked {
     pub launched: Vec<(WorkerId, Tended)>,
     /// What could not be launched, and why.
     pub refused: Vec<(StepId, Error)>,
-    /// Why no run of the checkout but another may launch now.
-    others: Option<Error>,
     /// When something that is waited for is over.
     pub wake: Option<Timestamp>,
     /// Where the run stands now.
@@ -63,15 +61,12 @@ pub fn tick(
 ) -> Result<Ticked> {
     let mut ticked = Ticked::default();
     let mut board = settled(context, files)?;
-    // A lead sees at once what a review came to; what the program accepts, it accepts as it advances.
-    if !is_over(&board) && (aim == Aim::Advance || board.run.options.accept == Accept::Lead) {
-        review::conclude(context, &mut board)?;
-    }
     if aim == Aim::Settle || is_over(&board) {
         ticked.state = Some(close(context, &mut board)?);
         return Ok(ticked);
     }
     if board.run.options.accept == Accept::Program {
+        review::conclude(context, &mut board)?;
         board = review::check_reported(context, files, board)?;
     }
     promote(&mut board)?;
@@ -82,7 +77,11 @@ pub fn tick(
         let place = Place::of_run(context, &board);
         drop(board);
         alone = Some(begin::alone(context, &place.key)?);
-        ticked.others = begin::refuse_others(context, &place, &files.id).err();
+        match begin::refuse_others(context, &place, &files.id) {
+            // Each launch is refused for it.
+            Err(error) if error.code != code::RUN_ACTIVE => return Err(error),
+            Err(_) | Ok(()) => {}
+        }
         board = settled(context, files)?;
         start_due(
             context,
@@ -116,6 +115,10 @@ pub fn settle(context: &Context, files: &RunFiles) -> Result<()> {
 fn settled(context: &Context, files: &RunFiles) -> Result<Board> {
     let mut board = Board::hold(context, files)?;
     reconcile(context, &mut board)?;
+    // A lead sees at once what a review came to; what the program accepts, it accepts as it advances.
+    if board.run.options.accept == Accept::Lead && !is_over(&board) {
+        review::conclude(context, &mut board)?;
+    }
     promote(&mut board)?;
     Ok(board)
 }
@@ -181,19 +184,13 @@ pub fn promote(board: &mut Board) -> Result<()> {
 /// Whether anything could be launched.
 fn is_due(board: &Board, now: Timestamp) -> Result<bool> {
     for step in board.plan.iter().flat_map(|plan| &plan.steps) {
-        if is_due_step(board, step, now)? {
+        let reviewer = board.workers.get(&reviewer_of(&step.id)?);
+        let told = reviewer.is_some_and(|worker| !worker.queue.is_empty());
+        if told || next_of(board, step, now)?.is_some() || review::is_wanted(board, step) {
             return Ok(true);
         }
     }
     Ok(false)
-}
-
-fn is_due_step(board: &Board, step: &PlannedStep, now: Timestamp) -> Result<bool> {
-    let queued = board
-        .workers
-        .get(&reviewer_of(&step.id)?)
-        .is_some_and(|reviewer| !reviewer.queue.is_empty());
-    Ok(next_of(board, step, now)?.is_some() || queued || review::is_wanted(board, step))
 }
 
 /// What a step's author would do next: which turn, as what, and with how many of the texts that wait for it.
@@ -304,12 +301,7 @@ fn start_due(
         return Ok(());
     }
     for step in graph::order(&plan) {
-        let started = match &ticked.others {
-            Some(error) if is_due_step(board, step, now)? => Err(error.clone()),
-            Some(_) => Ok(()),
-            None => start_step(context, board, settings, templates, step, now, ready),
-        };
-        if let Err(error) = started {
+        if let Err(error) = start_step(context, board, settings, templates, step, now, ready) {
             if error.code == code::INTERNAL {
                 return Err(error);
             }

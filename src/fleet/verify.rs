@@ -210,8 +210,11 @@ pub fn by_lead(context: &Context, files: &RunFiles, id: &StepId, evidence: &str)
         )));
     }
     let accepted = accept(context, &mut board, id, evidence, false)?;
-    reopen(context, &mut board)?;
-    Ok(accepted)
+    // What was stopped stays stopped, with one step more that is accepted.
+    match reopen(context, &mut board) {
+        Err(error) if error.code != code::RUN_OVER => Err(error),
+        Err(_) | Ok(()) => Ok(accepted),
+    }
 }
 
 /// Accepts a step of a held, reconciled run. `evidence` is what shows that it is done.

@@ -7,7 +7,7 @@ use crate::contract::fleet::watch::WakeEvent;
 use crate::id::fleet::WorkerId;
 
 /// What a lead or the program itself decided: it wakes nobody who did not ask for every change.
-const QUIET: &[&str] = &["verified"];
+const QUIET: &[&str] = &["merged", "reopened", "verified"];
 
 /// Whether a record wakes whoever waits.
 pub fn wakes(record: &Record) -> bool {

@@ -109,6 +109,8 @@ fn main() -> ExitCode {
     let launches = World::new(10, 10);
     let turns = World::new(10, 10);
     let direct = launches.agent_environment();
+    let parked = World::new(1, 1);
+    parked.park(50);
 
     let mut rows = [
         Row::new("no-op, no C library", || noop.bare()),
@@ -137,6 +139,9 @@ fn main() -> ExitCode {
             launches.agent_in_vain(&direct)
         })
         .ending(1),
+        Row::new("fleet status, 50 parked workers", || {
+            parked.fleet(&["status"])
+        }),
     ];
     for row in &mut rows {
         row.run();
@@ -157,6 +162,7 @@ fn main() -> ExitCode {
         after_turn,
         exec,
         worker,
+        fleet_status,
     ] = rows.each_ref();
     let launch = exec.beyond(worker);
     let (exec, worker) = (exec.median(), worker.median());
@@ -175,6 +181,11 @@ fn main() -> ExitCode {
             9.0,
         ),
         ("quota show, 10 profiles", quota.median(), 4.0),
+        (
+            "fleet status, 50 parked workers",
+            fleet_status.median(),
+            12.0,
+        ),
         (
             "exec less the worker itself less choose",
             launch - choose,

@@ -192,6 +192,65 @@ impl World {
         self.must(&["lease", "release", "--task", "bench"]);
     }
 
+    /// `fleet …` in the project.
+    pub(crate) fn fleet(&self, words: &[&str]) -> Command {
+        let mut command = self.command(&["fleet"]);
+        command.args(words).current_dir(self.path("project"));
+        command
+    }
+
+    /// A run `r` of this many steps whose workers are all parked: one was launched, the others are copies of it.
+    pub(crate) fn park(&self, workers: usize) {
+        let mut plan = String::new();
+        for number in 1..=workers {
+            let needs = if number == 1 {
+                ""
+            } else {
+                "needs = [\"s-1\"]\n"
+            };
+            plan += &format!(
+                "[[step]]\nid = \"s-{number}\"\nkind = \"investigate\"\n{needs}text = \"\"\"\n```script\nsay Status: blocked\n```\n\"\"\"\n"
+            );
+        }
+        let file = self.path("plan.toml").display().to_string();
+        put(self.path("plan.toml"), &plan);
+        let commit = [
+            "-c",
+            "user.name=Ada",
+            "-c",
+            "user.email=ada@lab.invalid",
+            "commit",
+        ];
+        let made = tool("git")
+            .arg("-C")
+            .arg(self.path("project"))
+            .args(commit)
+            .args(["-q", "--allow-empty", "-m", "Begin"])
+            .status();
+        assert!(made.expect("git runs").success(), "git commit failed");
+        let ran = self.fleet(&["run", &file, "--run", "r"]).output();
+        let ran = ran.expect("the program starts");
+        assert!(
+            ran.status.success(),
+            "{}",
+            String::from_utf8_lossy(&ran.stdout)
+        );
+        let mut runs = std::fs::read_dir(self.path("state/fleet/runs")).expect("runs");
+        let records = runs.next().expect("a run").expect("a run").path();
+        for (first, folder, rest) in [
+            ("workers/s-1.json", "workers", ".json"),
+            ("launches/s-1.1/report.md", "launches", ".1/report.md"),
+        ] {
+            let text = std::fs::read_to_string(records.join(first)).expect("a record");
+            for number in 2..=workers {
+                let name = format!("s-{number}");
+                let path = records.join(folder).join(format!("{name}{rest}"));
+                std::fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+                put(path, &text.replace("s-1", &name));
+            }
+        }
+    }
+
     /// `exec` of a scripted worker.
     pub(crate) fn exec(&self, script: &str) -> Command {
         let mut command = self.task(&["exec"], "bench-exec");
@@ -299,6 +358,11 @@ impl World {
             );
         }
     }
+}
+
+#[expect(clippy::disallowed_methods, reason = "what the bench measures")]
+fn put(path: impl AsRef<std::path::Path>, text: &str) {
+    std::fs::write(path, text).expect("a file in the world");
 }
 
 impl Drop for Holders {

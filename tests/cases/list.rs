@@ -92,7 +92,7 @@ pub(crate) struct Capability {
     pub id: String,
     /// What holds here.
     pub holds: Option<String>,
-    /// Tests of the suite that prove it.
+    /// Tests that prove it; those of the lane begin with `lane::`.
     #[serde(default)]
     pub tests: Vec<String>,
     /// What takes the place of what others do, and why.

@@ -33,7 +33,7 @@ fn what_keeps_a_fleet_from_work_is_named_with_what_helps() {
         .find(|path| path.ends_with("run.json"))
         .expect("run.json");
     let ledger = run.with_file_name("ledger.jsonl");
-    std::fs::write(ledger, "{\"torn\n").expect("written");
+    std::fs::write(ledger, "nonsense\n").expect("written");
     checkout.write(".fleet/runs/.merge-x/new/a.txt", "mine");
     checkout
         .world

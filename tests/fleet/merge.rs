@@ -82,4 +82,26 @@ fn a_dropped_step_leaves_its_files_to_others_and_its_worktree_to_the_person() {
     let worktrees = doctor["checks"].as_array().expect("checks").iter();
     let left = worktrees.clone().find(|check| check["id"] == "worktrees");
     assert_eq!(left.expect("the check")["level"], "warn", "{doctor}");
+    let worktrees = checkout.world.sandbox.path("share/worktrees");
+    let there = || {
+        checkout
+            .git(&["worktree", "list"])
+            .contains("share/worktrees")
+    };
+    assert!(there() && worktrees.exists());
+    let discard = [
+        "drop",
+        "one",
+        "--reason",
+        "not wanted",
+        "--discard",
+        "--run",
+        "r",
+    ];
+    checkout.fleet(&discard);
+    assert!(!there());
+    let doctor = checkout.fleet(&["doctor"]);
+    let mut checks = doctor["checks"].as_array().expect("checks").iter();
+    let left = checks.find(|check| check["id"] == "worktrees");
+    assert_eq!(left.expect("the check")["level"], "ok", "{doctor}");
 }

@@ -20,5 +20,6 @@ mod run;
 mod send;
 mod skill;
 mod stop;
+mod take;
 mod unread;
 mod wait;

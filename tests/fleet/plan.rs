@@ -96,7 +96,7 @@ fn a_plan_is_replaced_until_the_first_launch_and_a_bad_one_changes_nothing() {
     assert_eq!(done["state"], "done");
     checkout
         .run(&["add", "--file", "more.toml", "--run", "r"])
-        .refused("step_not_ready");
+        .refused("run_over");
 }
 
 #[test]
@@ -126,7 +126,7 @@ fn steering_concerns_the_launches_to_come() {
     checkout.verify("r", "one").success();
     checkout
         .run(&["steer", "one", "reset", "--run", "r"])
-        .refused("step_not_ready");
+        .refused("run_over");
 }
 
 #[test]

@@ -60,10 +60,16 @@ fn what_a_check_writes_is_no_change_and_a_failed_one_goes_back_to_the_worker() {
     let checkout = Checkout::with(1);
     let keys = "files = [\"a.txt\"]\n\
                 accept.commands = [\"echo built > built.txt; grep -q 'turn.turn' a.txt\"]";
-    let script = "spawn printf turn- >> a.txt\nsay Status: needs-verification";
+    let script = "spawn printf turn- >> a.txt\n\
+                  write .fleet/runs/r/reports/one.md Status: needs-verification\nsay done";
     checkout.write("plan.toml", &step("one", keys, script));
     let status = checkout.fleet(&["run", "plan.toml", "--run", "r"]);
     assert_eq!(status["state"], "done", "{status}");
+    let reports = checkout.world.project.join(".fleet/runs/r/reports");
+    let entries = std::fs::read_dir(reports).expect("the reports");
+    let names = entries.map(|entry| entry.expect("an entry").file_name());
+    let aside = names.filter(|name| name.to_string_lossy().ends_with(".previous"));
+    assert_eq!(aside.count(), 1, "the first turn's report is set aside");
     let worker = Checkout::worker(&status, "one");
     assert_eq!(worker["launch"], 2, "{status}");
     assert_eq!(Checkout::step(&status, "one")["attempts"], 1, "{status}");
@@ -71,4 +77,46 @@ fn what_a_check_writes_is_no_change_and_a_failed_one_goes_back_to_the_worker() {
     assert_eq!(checkout.read("built.txt"), "built\n");
     let prompt = checkout.read(".fleet/runs/r/prompts/one.2.md");
     assert!(prompt.contains("Put it right"), "{prompt}");
+}
+
+#[test]
+fn resuming_a_run_says_what_is_next_and_launches_nothing() {
+    let checkout = Checkout::with(1);
+    let script = "write a.txt changed\nsay Status: needs-verification";
+    checkout.write("plan.toml", &step("one", "files = [\"a.txt\"]", script));
+    checkout.fleet(&["init", "r"]);
+    checkout.fleet(&["plan", "--file", "plan.toml"]);
+    let resumed = checkout.fleet(&["resume", "r"]);
+    assert_eq!(resumed["state"], "planned", "{resumed}");
+    assert_eq!(resumed["workers"], serde_json::json!([]), "{resumed}");
+    let next = resumed["next"].to_string();
+    assert!(next.contains("agent-fleet fleet launch"), "{next}");
+    assert_eq!(checkout.read("a.txt"), "as it was\n");
+}
+
+#[test]
+fn a_wait_has_bounds() {
+    let checkout = Checkout::with(1);
+    for words in [
+        ["--timeout", "86401"],
+        ["--timeout", "NaN"],
+        ["--settle", "61"],
+        ["--settle", "x"],
+    ] {
+        checkout.run(&["wait", words[0], words[1]]).refused("usage");
+    }
+}
+
+#[test]
+fn a_change_while_it_is_checked_is_checked_again() {
+    let checkout = Checkout::with(1);
+    let keys = "files = [\"a.txt\"]\n\
+                accept.commands = [\"test -e ../checked || echo more >> a.txt; echo run >> ../checked\"]";
+    let script = "write a.txt changed\nsay Status: needs-verification";
+    checkout.write("plan.toml", &step("one", keys, script));
+    let status = checkout.fleet(&["run", "plan.toml", "--run", "r"]);
+    assert_eq!(status["state"], "done", "{status}");
+    assert_eq!(checkout.read("a.txt"), "changed\nmore\n");
+    assert_eq!(checkout.read("../checked"), "run\nrun\n");
+    assert_eq!(Checkout::worker(&status, "one")["launch"], 1, "{status}");
 }

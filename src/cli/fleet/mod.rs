@@ -138,7 +138,7 @@ impl FleetCommand {
     }
 }
 
-/// Which run is meant.
+// Which run is meant; a documentation comment would become the description of every command that takes it.
 #[derive(Clone, Debug, clap::Args)]
 pub(super) struct Which {
     /// The run; default the one of this checkout that is not over, else the newest

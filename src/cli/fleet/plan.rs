@@ -7,13 +7,16 @@ use crate::error::{Error, Result, code};
 use crate::fleet::begin::{self, refuse_over, reopen, replace_plan, settings_of};
 use crate::fleet::board::Board;
 use crate::fleet::forecast::forecast;
+use crate::fleet::git::Git;
 use crate::fleet::locate::Place;
+use crate::fleet::model::StepState;
 use crate::fleet::plan::add::{self, Steer};
 use crate::fleet::plan::compile::{Compiled, Ground as Plans, compile};
 use crate::fleet::plan::{self, text::PlanText};
 use crate::fleet::reconcile::reconcile;
 use crate::fleet::settings::Settings;
 use crate::fleet::settings::pools::Pools;
+use crate::fleet::worktree::{self, Removal};
 use crate::fleet::{scope, verify};
 use crate::id::fleet::StepId;
 
@@ -45,6 +48,9 @@ pub(super) struct DropArguments {
     /// Why
     #[arg(long, value_name = "TEXT")]
     reason: String,
+    /// Remove its worktree with everything in it; for a step that was dropped before, too
+    #[arg(long)]
+    discard: bool,
     #[command(flatten)]
     which: Which,
 }
@@ -149,15 +155,24 @@ pub(super) fn drop_step(app: &App, arguments: &DropArguments) -> Result<Outcome>
     let mut board = Board::hold(context, &files)?;
     reconcile(context, &mut board)?;
     let step = board.step(id)?.clone();
-    let dropped = add::drop(board.plan()?, &board.progress, id, arguments.reason.trim())?;
-    verify::require_idle(&board, id)?;
-    reopen(context, &mut board)?;
-    board.save_progress(id, dropped)?;
-    let worktree = board.workspace(context, &step);
-    drop(board);
-    if step.worktree && worktree.exists() {
-        app.note(&format!("note: what the step did is kept in {worktree}"));
+    let again = board.progress_of(id).state == StepState::Dropped && arguments.discard;
+    if !again {
+        let reason = arguments.reason.trim();
+        let dropped = add::drop(board.plan()?, &board.progress, id, reason)?;
+        verify::require_idle(&board, id)?;
+        reopen(context, &mut board)?;
+        board.save_progress(id, dropped)?;
     }
+    let root = board.workspace(context, &step);
+    if step.worktree && arguments.discard {
+        let git = Git::find(&context.variables, context.clock)?;
+        worktree::remove(&git, &root, Removal::Forced)?;
+    } else if step.worktree && root.exists() {
+        app.note(&format!(
+            "note: what the step did is kept in {root}; --discard removes it"
+        ));
+    }
+    drop(board);
     settled(app, &files, &ground)
 }
 
