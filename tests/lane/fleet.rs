@@ -275,7 +275,7 @@ fn a_stop_at_a_permission_prompt_approves_nothing() {
         let report = project.join(".fleet/runs/r/reports/one.md");
         json!([
             rule("one", &json!({}), &json!([
-                {"write": {"path": report, "content": REPORT}},
+                {"write": {"path": report, "content": "Status: blocked\n\nWhich way?\n"}},
                 {"text": "finished"},
             ])),
             {"match": "GO-OUTSIDE", "steps": [
@@ -287,7 +287,7 @@ fn a_stop_at_a_permission_prompt_approves_nothing() {
     let plan =
         "[[step]]\nid = \"one\"\ntext = \"Do it.\"\nprovider = \"claude\"\nfiles = [\"a.txt\"]\n";
     let status = run(&world, &project, plan);
-    assert_eq!(status["state"], "done", "{status}");
+    assert_eq!(status["state"], "blocked", "{status}");
 
     let mut take = world.command(["fleet", "take", "one", "--run", "r"]);
     take.current_dir(&project);
