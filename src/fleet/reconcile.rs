@@ -5,14 +5,13 @@
 //! ids that say what they are about, attempts are counted by token, and the worker's record, which ends the
 //! repetition, is written last.
 
-use camino::Utf8Path;
 use jiff::tz::TimeZone;
 
 use super::board::{Board, Entry};
 use super::exchange::Exchange;
 use super::launch::observe::{Observed, Seen, look};
 use super::launch::revoke::revoke;
-use super::launch::{Before, Life};
+use super::launch::{self, Before, Life};
 use super::ledger::Kind;
 use super::model::{Role, StepState, Worker, WorkerState};
 use super::reach;
@@ -214,9 +213,11 @@ fn ended(
     if let Some(before) = &observed.launch.before {
         return given_back(context, board, worker, observed, before);
     }
-    let output = board.files.launch(&worker.name, worker.launch).output();
-    if exit.is_none() && observed.receipt.is_none() && is_empty(&output) {
-        // The child went no further than its gate, or died before the broker answered it.
+    let files = board.files.launch(&worker.name, worker.launch);
+    let answered = files.receipt().exists() || launch::boot()? != observed.launch.boot;
+    if exit.is_none() && !answered {
+        // The child went no further than its gate, or died before the broker answered it. After another boot a receipt
+        // may be missing that was there.
         return end(context, board, worker, None, &Happened::NeverStarted);
     }
     if let Some(receipt) = observed.receipt.as_ref().filter(|receipt| !receipt.ok) {
@@ -262,10 +263,6 @@ fn ended(
 /// Id of the ledger's intent to stop a worker's current launch.
 pub fn stop_id(worker: &Worker) -> String {
     format!("stop.{}.{}", worker.name, worker.launch)
-}
-
-fn is_empty(output: &Utf8Path) -> bool {
-    output.metadata().map_or(true, |found| found.len() == 0)
 }
 
 /// Id of the ledger's intent to interrupt a worker's current turn.
