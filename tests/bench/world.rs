@@ -208,9 +208,10 @@ impl World {
             } else {
                 "needs = [\"s-1\"]\n"
             };
-            plan += &format!(
+            let step = format!(
                 "[[step]]\nid = \"s-{number}\"\nkind = \"investigate\"\n{needs}text = \"\"\"\n```script\nsay Status: blocked\n```\n\"\"\"\n"
             );
+            plan.push_str(&step);
         }
         let file = self.path("plan.toml").display().to_string();
         put(self.path("plan.toml"), &plan);

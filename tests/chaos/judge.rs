@@ -18,7 +18,7 @@ const STALL: u64 = 500;
 const KEPT_OUT: u64 = 1_800;
 
 /// Refusals that there are in any fleet where all want the same.
-const ORDINARY: [&str; 12] = [
+const ORDINARY: [&str; 13] = [
     "",
     "ok",
     "capacity",
@@ -31,6 +31,8 @@ const ORDINARY: [&str; 12] = [
     "draining",
     "cooldown",
     "profile_disabled",
+    // Whoever fetched the only reading was killed: it is not asked for again for ten seconds.
+    "quota_unavailable",
 ];
 /// The profiles of the pool in which actors wait.
 pub(crate) const PAIR: [&str; 2] = ["one", "four"];
@@ -201,8 +203,7 @@ impl Judge {
         let short = kind.starts_with("hampered-") || self.inflicted.full;
         let known = ORDINARY.contains(&code)
             || (short && NEED.contains(&code))
-            || (self.harmed
-                && ["record_damaged", "identity_unproven", "quota_unavailable"].contains(&code))
+            || (self.harmed && ["record_damaged", "identity_unproven"].contains(&code))
             || (kind.ends_with("enroll")
                 && ["transaction_pending", "login_failed"].contains(&code));
         if !known {

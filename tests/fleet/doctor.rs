@@ -33,7 +33,7 @@ fn what_keeps_a_fleet_from_work_is_named_with_what_helps() {
         .find(|path| path.ends_with("run.json"))
         .expect("run.json");
     let ledger = run.with_file_name("ledger.jsonl");
-    std::fs::write(ledger, "nonsense\n").expect("written");
+    checkout.world.sandbox.write(ledger, "nonsense\n");
     checkout.write(".fleet/runs/.merge-x/new/a.txt", "mine");
     checkout
         .world
@@ -91,7 +91,7 @@ fn the_skill_goes_where_the_persons_own_clis_read_and_keeps_their_changes() {
         checkout.fleet(&install)["skills"][0]["outcome"],
         "unchanged"
     );
-    std::fs::write(&page, "mine").expect("written");
+    checkout.world.sandbox.write(&page, "mine");
     checkout.run(&install).refused("already_exists");
     assert_eq!(std::fs::read_to_string(&page).expect("the page"), "mine");
     let forced = checkout.fleet(&["skill", "install", "--force"]);

@@ -20,9 +20,15 @@ fn a_verified_worktree_is_merged_once_and_removed() {
     let checkout = Checkout::with(1);
     let worktree = verified(&checkout);
     // What was accepted, and nothing that came later.
-    std::fs::write(worktree.join("new.txt"), "other\n").expect("written");
+    checkout
+        .world
+        .sandbox
+        .write(worktree.join("new.txt"), "other\n");
     checkout.run(&["merge", "one"]).refused("merge_conflict");
-    std::fs::write(worktree.join("new.txt"), "made\n").expect("written");
+    checkout
+        .world
+        .sandbox
+        .write(worktree.join("new.txt"), "made\n");
     let merged = checkout.fleet(&["merge", "one"]);
     assert_eq!(merged["outcome"], "merged");
     assert_eq!(merged["files"], serde_json::json!(["new.txt"]));

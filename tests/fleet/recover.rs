@@ -32,7 +32,7 @@ fn a_worker_that_nobody_can_see_is_given_up_with_evidence_and_only_when_it_is_go
     let processes = ["host", "child"].map(|which| run.process("one", 1, which));
     let started = run.launch("one", 1, "started.json");
     let kept = fs::read(&started).expect("it started");
-    fs::write(&started, "{").expect("it can be written");
+    checkout.world.sandbox.write(&started, "{");
     let recover = ["recover", "one", "--evidence", "evidence"];
     checkout.run(&recover).refused("worker_active");
     let one = run.until("one", "unknown");
@@ -72,14 +72,17 @@ fn a_worker_that_nobody_can_see_is_given_up_with_evidence_and_only_when_it_is_go
     );
 
     // What comes of the old launch after all changes nothing.
-    fs::write(&started, kept).expect("it can be written");
+    checkout.world.sandbox.write(&started, kept);
     let record: serde_json::Value =
         serde_json::from_slice(&fs::read(run.record("one")).expect("a record")).expect("JSON");
     let exit = serde_json::json!({
         "schema": 1, "token": record["token"], "status": 0, "signal": null,
         "at": "2026-01-01T00:00:00Z",
     });
-    fs::write(run.launch("one", 1, "exit.json"), exit.to_string()).expect("it can be written");
+    checkout
+        .world
+        .sandbox
+        .write(run.launch("one", 1, "exit.json"), exit.to_string());
     assert_eq!(run.status(), status);
     checkout.run(&["stop", "--all"]).success();
 }
@@ -107,7 +110,7 @@ fn a_damaged_record_is_kept_and_its_worker_given_up() {
     let run = Background::start(&checkout, "r", &plan);
     run.until("one", "parked");
     let record = run.record("one");
-    fs::write(&record, "{\"schema\":1").expect("it can be written");
+    checkout.world.sandbox.write(&record, "{\"schema\":1");
     let status = run.status();
     assert_eq!(status["active"], 1, "it may run: {status}");
     let stop = checkout.run(&["stop", "one"]);
@@ -135,7 +138,7 @@ fn a_recovery_that_was_cut_short_anywhere_is_finished_by_the_next() {
         let name = format!("r{point}");
         checkout.fleet(&["run", "plan.toml", "--run", &name]);
         let record = Background::record_of(&checkout, &name, "one");
-        fs::write(&record, "{").expect("it can be written");
+        checkout.world.sandbox.write(&record, "{");
         let words = ["recover", "one", "--evidence", "evidence", "--run", &name];
         let mut line = checkout.line(&words);
         line.env("AGENT_FLEET_TEST_CRASH_AT", point.to_string());

@@ -152,7 +152,7 @@ impl Checkout {
     pub(crate) fn fleet(&self, words: &[&str]) -> Value {
         let mut ran = self.run(words);
         if let Some(last) = ran.stdout.lines().last() {
-            ran.stdout = last.to_owned();
+            ran.stdout = String::from(last);
         }
         ran.success()
     }
