@@ -4,6 +4,7 @@ use std::process::Stdio;
 
 use agent_fleet::store::lock::{Mode, try_flock};
 
+use crate::support::checkout::{Checkout, step};
 use crate::support::ran::Ran;
 use crate::support::sandbox::Sandbox;
 use crate::support::world::{POOL, World};
@@ -82,6 +83,37 @@ echo looked"#;
     assert_eq!(
         ran.stdout,
         format!("{full}same files\nlooked\n"),
+        "{}",
+        ran.stderr
+    );
+}
+
+#[test]
+fn a_full_disk_starts_no_worker_of_a_fleet_and_with_room_again_its_run_goes_on() {
+    let checkout = Checkout::with(1);
+    let text = "spawn echo turn >> a.txt\nsay Status: needs-verification";
+    checkout.write("plan.toml", &step("one", "files = [\"a.txt\"]", text));
+    checkout.fleet(&["init", "r", "--accept", "program"]);
+    checkout.fleet(&["plan", "--file", "plan.toml"]);
+    let script = r#"
+fleet() { (cd "$PROJECT" && $PROGRAM fleet "$@"); }
+mkdir full && mount -t tmpfs -o size=4m tmpfs full && cp -a "$ROOT/state/." full
+cat /dev/zero > full/filler 2>/dev/null || true
+mount --move full "$ROOT/state" && rmdir full
+code=0
+fleet launch one > answer 2> said || code=$?
+echo "$code $(grep -o '"code":"[a-z_]*"' answer)"
+fleet status > answer 2> said || cat answer said
+grep -o '"active":[0-9]*' answer
+cat "$PROJECT/a.txt"
+rm "$ROOT/state/filler"
+fleet run --run r > answer 2> said || cat answer said
+cat "$PROJECT/a.txt""#;
+    let Some(ran) = mounted(&checkout.world, script) else {
+        return;
+    };
+    assert_eq!(
+        ran.stdout, "2 \"code\":\"disk_full\"\n\"active\":0\nas it was\nas it was\nturn\n",
         "{}",
         ran.stderr
     );

@@ -17,7 +17,7 @@ use super::model::{Role, StepState, Worker, WorkerState};
 use super::reach;
 use super::record;
 use super::report;
-use super::settle::{Happened, Settled, settle};
+use super::settle::{Happened, Left, Settled, settle};
 use super::turn::{self, Ended, ExitFacts, Turn};
 use crate::clock::ROUTINE;
 use crate::crash_point;
@@ -126,7 +126,7 @@ fn never_started(
     let happened = match &observed.launch.before {
         Some(before) => Happened::GivenBack {
             before,
-            report: None,
+            left: Left::Nothing,
         },
         None => Happened::NeverStarted,
     };
@@ -150,7 +150,10 @@ fn given_back(
     let status = report.as_deref().and_then(report::status);
     let happened = Happened::GivenBack {
         before,
-        report: report.as_ref().map(|_| status.as_ref()),
+        left: match &report {
+            Some(_) => Left::Report(status.as_ref()),
+            None => Left::Nothing,
+        },
     };
     let profile = profile_of(observed).filter(|_| !refused);
     end(context, board, worker, profile, &happened)
