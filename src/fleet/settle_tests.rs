@@ -215,3 +215,32 @@ fn what_was_stopped_or_attested_is_started_again_by_a_person_only() {
     let settled = settle(&worker("one", WorkerState::Stopping), &put_off, 1, NOW);
     assert_eq!((settled.step, settled.held_until), (blocked, None));
 }
+
+#[test]
+fn a_turn_of_a_conversation_that_never_ran_stays_one() {
+    let mut next = worker("one", WorkerState::Launching);
+    next.session = Some("s".to_owned());
+    let cooldown = Happened::Refused {
+        code: "cooldown",
+        class: Some(Class::Capacity),
+        retry_at: None,
+    };
+    for happened in [&Happened::NeverStarted, &cooldown] {
+        next.taken.clear();
+        let going = settle(&next, happened, 1, NOW);
+        assert_eq!(going.worker, WorkerState::Limited, "{happened:?}");
+        next.taken = vec!["put it right".to_owned()];
+        let told = settle(&next, happened, 1, NOW);
+        assert_eq!(
+            (told.worker, told.step, told.counts),
+            (WorkerState::Parked, Some(StepState::Ready), false),
+            "{happened:?}"
+        );
+    }
+    // While an alternative is tried, what comes back first is waited for.
+    let mut other = worker("one", WorkerState::Running);
+    let sooner = after(NOW, CAPACITY_PAUSE);
+    other.held_until = Some(sooner);
+    let settled = settle(&other, &cooldown, 1, NOW);
+    assert_eq!(settled.held_until, Some(sooner));
+}

@@ -233,8 +233,12 @@ pub fn accept(
     let author: WorkerId = worker_of(id)?;
     let report = report_of(board, &author)?;
     let status = report.as_deref().map(report::status);
+    let diff = diff(context, board, &step)?;
+    let name = format!("verify.{id}.{}", diff.digest.get(..16).unwrap_or_default());
     let asks = match (&status, by_program) {
         (Some(Some(Status::NeedsVerification)), _) | (Some(None), true) => true,
+        // Only we write that word, after the receipt: an acceptance that was cut short is brought to its end.
+        (Some(Some(Status::Verified)), _) => board.files.receipt(&name).exists(),
         (Some(_) | None, _) => false,
     };
     if !asks {
@@ -246,9 +250,7 @@ pub fn accept(
             Error::new(code::STEP_NOT_READY, message).hint(format!("agent-fleet fleet logs {id}"))
         );
     }
-    let diff = diff(context, board, &step)?;
     require_review(board, &step, &diff)?;
-    let name = format!("verify.{id}.{}", diff.digest.get(..16).unwrap_or_default());
     keep_evidence(&board.files, &name, evidence)?;
     let receipt = Receipt {
         schema: SCHEMA,
