@@ -66,7 +66,7 @@ pub fn alone(context: &Context, repository: &RepositoryKey) -> Result<Guard> {
     let locks = Locks::new(&context.roots.state, context.clock);
     let deadline = context.clock.deadline(ROUTINE);
     let name = Name::Repository(repository.clone());
-    Ok(locks.take(&name, Mode::Exclusive, &deadline)?)
+    locks.take(&name, Mode::Exclusive, &deadline)
 }
 
 /// Refuses while another run of the checkout has a worker that may still run, after bringing that run up to date.

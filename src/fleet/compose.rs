@@ -10,6 +10,7 @@ use sha2::{Digest as _, Sha256};
 use super::board::Board;
 use super::exchange::Exchange;
 use super::launch::LaunchRecord;
+use super::launch::observe::receipt;
 use super::model::{PlannedStep, Worker};
 use super::prompt::{Continued, Place, Templates};
 use super::record;
@@ -88,7 +89,7 @@ fn was_told(board: &Board, worker: &Worker, prompt: &str) -> Result<bool> {
     Ok(false)
 }
 
-/// The launches of a worker that left output, oldest first.
+/// The launches of a worker that became the provider and left output, oldest first.
 fn past(context: &Context, board: &Board, worker: &Worker) -> Result<Vec<Past>> {
     let local = TimeZone::system();
     let workspace = board.workspace(context, board.step(&worker.step)?);
@@ -103,7 +104,9 @@ fn past(context: &Context, board: &Board, worker: &Worker) -> Result<Vec<Past>> 
             .and_then(|launch| launch.provider())
             .unwrap_or(provider);
         let output = files.output();
-        let left = output.metadata().is_ok_and(|found| found.len() > 0);
+        // What was refused, or never got that far, left nothing but our own words.
+        let began = files.receipt().exists() && receipt(&files)?.is_none_or(|receipt| receipt.ok);
+        let left = began && output.metadata().is_ok_and(|found| found.len() > 0);
         if !left {
             continue;
         }

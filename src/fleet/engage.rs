@@ -12,6 +12,8 @@ use super::prompt::{self, Templates};
 use super::reconcile::reconcile;
 use super::review;
 use super::settings::Settings;
+use super::settings::pools::Pools;
+use super::settings::route::{self, Facts};
 use super::start::{self, Order, Ready, Turn};
 use super::tick::{next_of, promote};
 use super::verify::{self, reviewer_of, worker_of};
@@ -74,6 +76,7 @@ pub fn launch(
         }
         Role::Review => {
             reviewable(&board, &step)?;
+            let step = with_reviewers(context, &board, settings, step)?;
             if board.run.state.is_final() {
                 let name = reviewer_of(&step.id)?;
                 let assignment = review::reviewer(&board, &step, context.clock.now())?;
@@ -149,6 +152,36 @@ fn asked(
         | StepState::Skipped => "agent-fleet fleet status".to_owned(),
     };
     Err(Error::new(code::STEP_NOT_READY, message).hint(hint))
+}
+
+/// The step with those who may review it: what the plan settled, else what the settings say now, since a lead may have
+/// any step reviewed.
+fn with_reviewers(
+    context: &Context,
+    board: &Board,
+    settings: &Settings,
+    step: PlannedStep,
+) -> Result<PlannedStep> {
+    if !step.reviewers.is_empty() {
+        return Ok(step);
+    }
+    let settings = begin::settings_of(settings, &board.run);
+    let pools = Pools::of(&crate::snapshot::registry::load(context)?);
+    let facts = Facts {
+        settings: &settings,
+        routing: &settings.routing,
+        pools: &pools,
+    };
+    let authors = board.progress_of(&step.id).author_families;
+    let authors = if authors.is_empty() {
+        vec![step.assignment.family.clone()]
+    } else {
+        authors.into_iter().map(Some).collect()
+    };
+    Ok(PlannedStep {
+        reviewers: route::reviewers(facts, &step.id, &authors)?,
+        ..step
+    })
 }
 
 /// Refuses a review of what nobody handed back.

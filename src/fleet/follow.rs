@@ -269,6 +269,19 @@ impl Shown {
         self.lines(&text)
     }
 
+    /// What the provider's CLI wrote to its error output, its end.
+    fn complaints(&self, files: &RunFiles) -> Result<Vec<LogLine>> {
+        let path = files.launch(&self.worker, self.number).errors();
+        let complaints = read::optional(&path)?.unwrap_or_default();
+        let complaints = String::from_utf8_lossy(&complaints).into_owned();
+        let mut found = Vec::new();
+        if !complaints.trim().is_empty() {
+            found.push(self.line("line", "! its error output ends:".to_owned()));
+            found.extend(self.lines(&last_lines(&complaints, "    ", COMPLAINTS, COMPLAINT)));
+        }
+        Ok(found)
+    }
+
     /// Closes the transcript, once: with how the launch ended, when it did.
     fn end(&mut self, board: &Board, is_over: bool) -> Result<Vec<LogLine>> {
         if self.ended {
@@ -279,14 +292,11 @@ impl Shown {
         if !is_over {
             return Ok(found);
         }
-        let path = board.files.launch(&self.worker, self.number).errors();
-        let complaints = read::optional(&path)?.unwrap_or_default();
-        let complaints = String::from_utf8_lossy(&complaints).into_owned();
-        if !complaints.trim().is_empty() {
-            found.push(self.line("line", "! its error output ends:".to_owned()));
-            found.extend(self.lines(&last_lines(&complaints, "    ", COMPLAINTS, COMPLAINT)));
-        }
         let row = history::row(board, &self.worker, self.number)?;
+        // Which account it is on is said there every time.
+        if row.status != Some(0) {
+            found.extend(self.complaints(&board.files)?);
+        }
         let how = match (&row.reason, row.status, row.signal) {
             (Some(reason), ..) => format!(" ({reason})"),
             (None, Some(0), _) | (None, None, None) => String::new(),

@@ -21,7 +21,7 @@ use crate::env::Context;
 use crate::error::{Error, Result, code};
 use crate::store::append;
 use crate::sys::spawn::{Program, run_within};
-use crate::sys::tend::{Tended, lead_session};
+use crate::sys::tend::Tended;
 use crate::withheld::withhold;
 
 /// The hidden verb that runs the program of one event.
@@ -76,8 +76,6 @@ fn environment(context: &Context) -> Vec<(OsString, OsString)> {
 
 /// Runs the program of an event to its end, and notes a failure.
 pub fn run(context: &Context, files: &RunFiles, id: &str) -> Result<()> {
-    // No hang-up and no Ctrl-C of the starter's terminal is for it, unless it leads a session already.
-    drop(lead_session());
     let board = Board::look(files)?;
     let records = Ledger::load(&files.ledger())?.records;
     let Some(record) = records.iter().find(|record| record.id == id) else {

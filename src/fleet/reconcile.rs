@@ -5,20 +5,19 @@
 //! ids that say what they are about, attempts are counted by token, and the worker's record, which ends the
 //! repetition, is written last.
 
-use camino::Utf8Path;
 use jiff::tz::TimeZone;
 
 use super::board::{Board, Entry};
 use super::exchange::Exchange;
 use super::launch::observe::{Observed, Seen, look};
 use super::launch::revoke::revoke;
-use super::launch::{Before, Life};
+use super::launch::{self, Before, Life};
 use super::ledger::Kind;
 use super::model::{Role, StepState, Worker, WorkerState};
 use super::reach;
 use super::record;
 use super::report;
-use super::settle::{Happened, Settled, settle};
+use super::settle::{Happened, Left, Settled, settle};
 use super::turn::{self, Ended, ExitFacts, Turn};
 use crate::clock::ROUTINE;
 use crate::crash_point;
@@ -127,7 +126,7 @@ fn never_started(
     let happened = match &observed.launch.before {
         Some(before) => Happened::GivenBack {
             before,
-            report: None,
+            left: Left::Nothing,
         },
         None => Happened::NeverStarted,
     };
@@ -151,7 +150,10 @@ fn given_back(
     let status = report.as_deref().and_then(report::status);
     let happened = Happened::GivenBack {
         before,
-        report: report.as_ref().map(|_| status.as_ref()),
+        left: match &report {
+            Some(_) => Left::Report(status.as_ref()),
+            None => Left::Nothing,
+        },
     };
     let profile = profile_of(observed).filter(|_| !refused);
     end(context, board, worker, profile, &happened)
@@ -211,9 +213,11 @@ fn ended(
     if let Some(before) = &observed.launch.before {
         return given_back(context, board, worker, observed, before);
     }
-    let output = board.files.launch(&worker.name, worker.launch).output();
-    if exit.is_none() && observed.receipt.is_none() && is_empty(&output) {
-        // The child went no further than its gate, or died before the broker answered it.
+    let files = board.files.launch(&worker.name, worker.launch);
+    let answered = files.receipt().exists() || launch::boot()? != observed.launch.boot;
+    if exit.is_none() && !answered {
+        // The child went no further than its gate, or died before the broker answered it. After another boot a receipt
+        // may be missing that was there.
         return end(context, board, worker, None, &Happened::NeverStarted);
     }
     if let Some(receipt) = observed.receipt.as_ref().filter(|receipt| !receipt.ok) {
@@ -259,10 +263,6 @@ fn ended(
 /// Id of the ledger's intent to stop a worker's current launch.
 pub fn stop_id(worker: &Worker) -> String {
     format!("stop.{}.{}", worker.name, worker.launch)
-}
-
-fn is_empty(output: &Utf8Path) -> bool {
-    output.metadata().map_or(true, |found| found.len() == 0)
 }
 
 /// Id of the ledger's intent to interrupt a worker's current turn.

@@ -6,12 +6,14 @@
 
 use std::time::Duration;
 
+use super::begin;
 use super::board::{Board, Entry};
 use super::compose;
 use super::ending::{self, Came, Manner};
 use super::files::RunFiles;
 use super::ledger::Kind;
-use super::model::{PlannedStep, Role, StepState, Worker, WorkerState};
+use super::locate::Place;
+use super::model::{PlannedStep, Role, RunState, StepState, Worker, WorkerState};
 use super::prompt::{self, Templates};
 use super::reconcile::{interrupt_id, reconcile};
 use super::settings::Settings;
@@ -70,10 +72,10 @@ pub fn send(
         let worker = intend(context, &mut board, name)?;
         drop(board);
         waits = interrupt(context, files, &worker, note)?;
-        board = Board::hold(context, files)?;
-        reconcile(context, &mut board)?;
+    } else {
+        drop(board);
     }
-    let ready = match launch_queued(context, &mut board, settings, templates, name) {
+    let ready = match next_turn(context, files, settings, templates, name) {
         Ok(ready) => ready,
         Err(error) if error.code == code::INTERNAL => return Err(error),
         Err(error) => {
@@ -81,9 +83,7 @@ pub fn send(
             None
         }
     };
-    tick::settle_run(context, &mut board)?;
-    let worker = board.worker(name)?.clone();
-    drop(board);
+    let worker = Board::look(files)?.worker(name)?.clone();
     let outcome = match &ready {
         Some(ready) => {
             drop(ready.go(context)?);
@@ -116,7 +116,8 @@ fn queue(context: &Context, board: &mut Board, name: &WorkerId, text: &str) -> R
         let message = format!("there is no text for `{name}`");
         return Err(Error::new(code::USAGE, message).hint("agent-fleet fleet send --help"));
     }
-    if tick::is_over(board) {
+    // One that failed goes on when it is told to; one that was stopped does not.
+    if tick::is_over(board) && board.run.state != RunState::Failed {
         let run = &board.run.id;
         let message = format!("the run `{run}` has ended or is being stopped");
         return Err(Error::new(code::RUN_OVER, message).hint("agent-fleet fleet status"));
@@ -135,6 +136,7 @@ fn queue(context: &Context, board: &mut Board, name: &WorkerId, text: &str) -> R
         let hint = format!("agent-fleet fleet stop {name}");
         return Err(Error::new(code::WORKER_ACTIVE, message).hint(hint));
     }
+    begin::reopen(context, board)?;
     if worker.queue.last().map(String::as_str) != Some(text) {
         worker.queue.push(text.to_owned());
     }
@@ -295,16 +297,35 @@ pub fn go_on(
     templates: &Templates,
     name: &WorkerId,
 ) -> Result<()> {
+    let queued = Board::look(files)?
+        .workers
+        .get(name)
+        .is_some_and(|worker| !worker.queue.is_empty());
+    if !queued {
+        return Ok(());
+    }
+    match next_turn(context, files, settings, templates, name) {
+        Ok(Some(ready)) => ready.go(context).map(drop),
+        Err(error) if error.code == code::INTERNAL => Err(error),
+        Ok(None) | Err(_) => Ok(()),
+    }
+}
+
+/// Prepares the turn that a worker's queued texts ask for. Two runs of a checkout must not begin to work at once, so it
+/// is decided under the checkout's lock.
+fn next_turn(
+    context: &Context,
+    files: &RunFiles,
+    settings: &Settings,
+    templates: &Templates,
+    name: &WorkerId,
+) -> Result<Option<Ready>> {
+    let place = Place::of_run(context, &Board::look(files)?);
+    let _alone = begin::alone(context, &place.key)?;
+    begin::refuse_others(context, &place, &files.id)?;
     let mut board = Board::hold(context, files)?;
     reconcile(context, &mut board)?;
-    let ready = match launch_queued(context, &mut board, settings, templates, name) {
-        Ok(ready) => ready,
-        Err(error) if error.code == code::INTERNAL => return Err(error),
-        Err(_) => None,
-    };
-    drop(board);
-    match ready {
-        Some(ready) => ready.go(context).map(drop),
-        None => Ok(()),
-    }
+    let ready = launch_queued(context, &mut board, settings, templates, name)?;
+    tick::settle_run(context, &mut board)?;
+    Ok(ready)
 }

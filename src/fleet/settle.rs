@@ -48,11 +48,20 @@ pub enum Happened<'a> {
     GivenBack {
         /// Where its step stood before.
         before: &'a Before,
-        /// Whether there is a report, and what it says of itself.
-        report: Option<Option<&'a Status>>,
+        /// What the person left behind.
+        left: Left<'a>,
     },
     /// Somebody attested that it is gone.
     Attested,
+}
+
+/// What a person left behind who had taken a worker over.
+#[derive(Clone, Copy, Debug)]
+pub enum Left<'a> {
+    /// Nothing that says how far the work is.
+    Nothing,
+    /// A report, and what it says of itself.
+    Report(Option<&'a Status>),
 }
 
 /// What is to be written down.
@@ -129,19 +138,19 @@ pub fn settle(worker: &Worker, happened: &Happened<'_>, left: u32, now: Timestam
             retry_at,
         } => refused(worker, code, *class, *retry_at, now),
         Happened::GivenBack { .. } if ending => stopped(),
-        Happened::GivenBack { before, report } => given_back(worker.role, before, *report),
+        Happened::GivenBack { before, left } => given_back(worker.role, before, *left),
         Happened::Ended { ended, status } => turn(worker, ended, *status, left, now),
     }
 }
 
-fn given_back(role: Role, before: &Before, report: Option<Option<&Status>>) -> Settled {
+fn given_back(role: Role, before: &Before, left: Left<'_>) -> Settled {
     let parked = |state| settled(WorkerState::Parked, Some(state));
-    match (role, report) {
-        (Role::Implementation, Some(Some(Status::Blocked))) => parked(StepState::Blocked)
+    match (role, left) {
+        (Role::Implementation, Left::Report(Some(Status::Blocked))) => parked(StepState::Blocked)
             .because("reported_blocked")
             .told("report"),
-        (Role::Implementation, Some(_)) => parked(StepState::Reported).told("report"),
-        (Role::Implementation | Role::Review, _) => match before.state {
+        (Role::Implementation, Left::Report(_)) => parked(StepState::Reported).told("report"),
+        (Role::Implementation, Left::Nothing) | (Role::Review, _) => match before.state {
             // Nobody but the person knows what is to be done next.
             StepState::Ready | StepState::Running | StepState::ChangesRequested => {
                 parked(StepState::Blocked)

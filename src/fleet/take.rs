@@ -5,9 +5,11 @@
 
 use std::time::Duration;
 
+use super::begin;
 use super::board::Board;
 use super::files::RunFiles;
 use super::launch::attended::attend;
+use super::locate::Place;
 use super::model::WorkerState;
 use super::reconcile::reconcile;
 use super::send::{When, intend, interrupt};
@@ -43,9 +45,15 @@ pub fn take(
         return Err(Error::new(code::USAGE, message).hint(hint));
     }
     let watch = Interrupts::watch().map_err(|error| Error::io("watch signals in", "/", &error))?;
-    let mut board = idle(context, files, name, when, &watch, note)?;
+    let place = Place::of_run(context, &idle(context, files, name, when, &watch, note)?);
+    // Two runs of a checkout must not begin to work at once; what began meanwhile is refused by its admission.
+    let alone = begin::alone(context, &place.key)?;
+    begin::refuse_others(context, &place, &files.id)?;
+    let mut board = Board::hold(context, files)?;
+    reconcile(context, &mut board)?;
     let ready = prepare(context, &mut board, settings, name)?;
     drop(board);
+    drop(alone);
     let launch = ready.files().clone();
     let ended = attend(context, &launch, &watch);
     drop(watch);

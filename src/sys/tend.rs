@@ -26,14 +26,23 @@ pub enum Exit {
 }
 
 impl Tended {
-    /// Starts a program that waits for nobody: no input, its output to `output`, in this process's own group until
-    /// it calls [`lead_session`].
+    /// Starts a program that waits for nobody: no input, its output to `output`, in a session of its own without a
+    /// terminal, so that no hang-up and no Ctrl-C of ours reaches it.
+    ///
+    /// The session is made before the program begins: one that made its own died of the hang-up when the terminal was
+    /// closed right after its start.
+    #[expect(
+        unsafe_code,
+        reason = "what runs between fork and exec has no safe interface"
+    )]
     pub fn start(program: &Program, output: File) -> io::Result<Self> {
         let mut command = command(program);
         command
             .stdin(Stdio::null())
             .stdout(output.try_clone()?)
             .stderr(output);
+        // SAFETY: `setsid` is async-signal-safe, and nothing is allocated.
+        unsafe { command.pre_exec(|| Ok(rustix::process::setsid().map(|_| ())?)) };
         spawn(&mut command).map(|child| Self { child })
     }
 
@@ -95,13 +104,6 @@ pub fn pass_gate() -> bool {
     use std::io::Read as _;
     let mut read = [0; GATE.len()];
     io::stdin().lock().read_exact(&mut read).is_ok() && read == *GATE
-}
-
-/// Becomes the leader of a session of its own, without a terminal: no hang-up and no Ctrl-C of the starter's
-/// terminal reaches it.
-pub fn lead_session() -> io::Result<()> {
-    rustix::process::setsid()?;
-    Ok(())
 }
 
 /// Sends a signal to the process with this pid and kernel start time; false when it is gone, a zombie included.

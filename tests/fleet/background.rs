@@ -51,6 +51,12 @@ impl Background {
     }
 }
 
+/// Asserts that a command ended well.
+#[track_caller]
+pub(crate) fn well(ran: &Ran, what: &str) {
+    assert_eq!(ran.status, 0, "{what}: {}{}", ran.stdout, ran.stderr);
+}
+
 impl Drop for Background {
     fn drop(&mut self) {
         self.kill();

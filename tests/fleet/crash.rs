@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use super::background::{Background, directory, launches};
+use super::background::{Background, directory, launches, well};
 use crate::crash::ABORTED;
 use crate::support::checkout::{Checkout, step};
 use crate::support::ran::Ran;
@@ -83,9 +83,10 @@ fn each_end(only: &str, every: usize) {
         "AGENT_FLEET_TEST_CRASH_TRACE",
         trace.to_str().expect("UTF-8"),
     );
-    begin(&checkout, "traced", only, &[switch])
-        .finish()
-        .success();
+    well(
+        &begin(&checkout, "traced", only, &[switch]).finish(),
+        "traced",
+    );
     verified(&checkout, "traced", "nowhere", 0);
     let points = std::fs::read_to_string(&trace).expect("a trace");
     let points: Vec<&str> = points.lines().collect();

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::background::{Background, directory, record, until};
+use super::background::{Background, directory, record, until, well};
 use crate::support::checkout::{Checkout, step};
 use crate::support::world::wait;
 
@@ -128,7 +128,7 @@ fn a_file_that_cannot_be_read_costs_one_worker_its_certainty_and_nothing_else() 
         (Checkout::step(&status, "two")["state"] == "verified").then_some(())
     });
     go(&checkout, "r", "a.txt");
-    run.finish().success();
+    well(&run.finish(), "the run");
     let status = checkout.fleet(&["status", "--run", "r"]);
     assert_eq!(status["state"], "done", "{status}");
     for (worker, file) in [("one", "a.txt"), ("two", "b.txt")] {

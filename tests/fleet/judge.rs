@@ -134,6 +134,27 @@ fn a_verdict_that_cannot_be_read_waits_for_the_lead() {
 }
 
 #[test]
+fn a_lead_has_any_step_reviewed() {
+    let checkout = Checkout::with_reviewers(2, "off");
+    let answer = "Verdict: changes-requested\n\n- a.txt:1: not enough";
+    checkout.plan("r", &[reviewed("one", FILES, DONE, answer)]);
+    checkout.fleet(&["launch", "one"]);
+    checkout.until_step("r", "one", "reported");
+    checkout.fleet(&["launch", "one", "--review"]);
+    let status = checkout.until_step("r", "one", "changes_requested");
+    assert_eq!(Checkout::worker(&status, "one-review")["model"], "blue");
+    let alone = Checkout::with(1);
+    alone.plan("r", &[step("one", FILES, DONE)]);
+    alone.fleet(&["launch", "one"]);
+    alone.until_step("r", "one", "reported");
+    let refused = alone
+        .run(&["launch", "one", "--review"])
+        .refused("plan_invalid");
+    let said = refused["error"].as_str().expect("text");
+    assert!(said.contains("another model family"), "{refused}");
+}
+
+#[test]
 fn a_plan_whose_reviewers_are_all_of_the_authors_family_is_refused() {
     let checkout = Checkout::with(1);
     checkout.fleet(&["init", "r", "--review", "cross-all"]);

@@ -1,7 +1,9 @@
 //! SIGKILL to each process of a run, at moments that a seed decides: the run comes to the same verified result, no
 //! turn is run twice, and none is lost.
 
-use super::background::{Background, directory, kill, launches, lives, pid, processes, until};
+use super::background::{
+    Background, directory, kill, launches, lives, pid, processes, until, well,
+};
 use crate::support::checkout::{Checkout, step};
 use crate::support::ran::Ran;
 use crate::support::world::wait;
@@ -68,7 +70,7 @@ fn a_supervisor_killed_at_any_moment_loses_no_turn_and_runs_none_twice() {
         first.kill();
         let ran = Ran::of(checkout.line(&["run", "--run", &run]).env(LATER.0, LATER.1));
         if ran.stdout.contains("\"not_found\"") || ran.stdout.contains("\"step_not_ready\"") {
-            checkout.run(&["run", "plan.toml", "--run", &run]).success();
+            well(&checkout.run(&["run", "plan.toml", "--run", &run]), &run);
         } else {
             assert_eq!(
                 ran.status, 0,
@@ -106,7 +108,7 @@ fn a_worker_outlives_its_killed_host_and_its_result_counts() {
     assert_eq!(adopted["launch"], 1, "{adopted}");
     assert!(lives(child), "the worker ended with its host");
     go(&checkout);
-    run.finish().success();
+    well(&run.finish(), "the run");
     let status = checkout.fleet(&["status", "--run", "r"]);
     assert_eq!(status["state"], "done", "{status}");
     assert_eq!(Checkout::step(&status, "one")["attempts"], 0, "{status}");

@@ -128,6 +128,19 @@ fn a_stopped_worker_goes_on_when_it_is_told_to() {
 }
 
 #[test]
+fn a_text_takes_a_failed_run_back() {
+    let checkout = Checkout::with(1);
+    let script = "write a.txt half\nsay begun\ncrash";
+    checkout.write("plan.toml", &step("one", "files = [\"a.txt\"]", script));
+    let status = checkout.fleet(&["run", "plan.toml", "--run", "r"]);
+    assert_eq!(status["state"], "failed", "{status}");
+    checkout.fleet(&["send", "one", &text("write a.txt sent")]);
+    let status = checkout.fleet(&["resume", "r", "--go"]);
+    assert_eq!(status["state"], "done", "{status}");
+    assert_eq!(checkout.read("a.txt"), "sent\n");
+}
+
+#[test]
 fn a_send_that_was_cut_short_anywhere_is_told_once_by_the_next() {
     let checkout = Checkout::with(1);
     for point in 1.. {

@@ -7,6 +7,9 @@ use serde_json::{Value, json};
 use crate::cli::Cli;
 use crate::lab::{Plan, Request, now, tool};
 use crate::ran::Ran;
+use crate::terminal::Terminal;
+use crate::wait::until;
+use crate::worker::TURN;
 use crate::world::World;
 
 /// A world with two accounts of each provider, the first preferred, and a project with a commit.
@@ -43,7 +46,7 @@ fn run(world: &World, project: &Path, plan: &str) -> Value {
     let ran = Ran::of(line.current_dir(project));
     let mut status = world.command(["fleet", "status", "--run", "r"]);
     let status = Ran::of(status.current_dir(project)).success();
-    println!("{}\n{}\n{status}", ran.stdout, ran.stderr);
+    assert!(ran.status < 128, "{}{}", ran.stdout, ran.stderr);
     status
 }
 
@@ -164,7 +167,6 @@ worktree = true
         (&2.into(), &"claude-2".into()),
         "{status}"
     );
-    assert!(!project.join("seen").exists());
     let read = |file: &str| std::fs::read_to_string(project.join(file)).expect("a file");
     assert_eq!(
         (
@@ -248,4 +250,71 @@ fn a_denied_tool_is_no_success_whatever_the_report_says() {
         "{status}"
     );
     assert!(!world.lab.path("outside.txt").exists(), "it was written");
+}
+
+/// Waits until a command of the fleet shows what is wanted.
+#[track_caller]
+fn eventually(world: &World, project: &Path, what: &str, wanted: impl Fn(&Value) -> bool) -> Value {
+    let mut last = Value::Null;
+    until(what, TURN, || {
+        let mut line = world.command(["fleet", "status", "--run", "r"]);
+        last = Ran::of(line.current_dir(project)).success();
+        if wanted(&last) {
+            Ok(())
+        } else {
+            Err(last.to_string())
+        }
+    });
+    last
+}
+
+#[test]
+fn a_stop_at_a_permission_prompt_approves_nothing() {
+    let (world, project) = world(|project| {
+        let outside = project.parent().expect("a parent").join("outside.txt");
+        let report = project.join(".fleet/runs/r/reports/one.md");
+        json!([
+            rule("one", &json!({}), &json!([
+                {"write": {"path": report, "content": "Status: blocked\n\nWhich way?\n"}},
+                {"text": "finished"},
+            ])),
+            {"match": "GO-OUTSIDE", "steps": [
+                {"write": {"path": outside, "content": "no"}},
+                {"text": "went"},
+            ]},
+        ])
+    });
+    let plan =
+        "[[step]]\nid = \"one\"\ntext = \"Do it.\"\nprovider = \"claude\"\nfiles = [\"a.txt\"]\n";
+    let status = run(&world, &project, plan);
+    assert_eq!(status["state"], "blocked", "{status}");
+
+    let mut take = world.command(["fleet", "take", "one", "--run", "r"]);
+    take.current_dir(&project);
+    let screen = Terminal::start(&world, "take", &take);
+    eventually(&world, &project, "the worker on its screen", |status| {
+        named(status, "workers", "name", "one")["state"] == "running"
+    });
+    screen.wait_for("finished");
+    let since = now();
+    screen.type_line("GO-OUTSIDE");
+    screen.wait_for("Do you want");
+    let mut stop = world.command(["fleet", "stop", "one", "--run", "r"]);
+    let stopped = Ran::of(stop.current_dir(&project));
+    assert_eq!(stopped.status, 0, "{}{}", stopped.stdout, stopped.stderr);
+    let status = eventually(&world, &project, "the end of the worker", |status| {
+        status["active"] == 0
+    });
+    assert!(
+        !world.lab.path("outside.txt").exists(),
+        "it was approved: {status}"
+    );
+    // The answer to the tool would be another request.
+    let log = world.lab.log(since);
+    let answered = log
+        .iter()
+        .filter(|request| Cli::Claude.asks_model(request))
+        .filter(|request| request.body.to_string().contains("outside.txt"))
+        .count();
+    assert_eq!(answered, 0, "the tool was answered");
 }

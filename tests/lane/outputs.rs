@@ -42,7 +42,7 @@ fn line(cli: Cli, role: Role, own: Option<&[&str]>, prompt: &str) -> Vec<String>
         family: None,
         permissions: own.unwrap_or_else(|| permissions(provider, role)),
     };
-    let line = arguments(&assignment, Mode::Headless, prompt);
+    let line = arguments(&assignment, Mode::Headless, Some(prompt));
     let text = |word: std::ffi::OsString| word.into_string().expect("UTF-8");
     line.into_iter().map(text).collect()
 }

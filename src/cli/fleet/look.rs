@@ -107,16 +107,13 @@ pub(super) fn doctor(app: &App) -> Result<Outcome> {
 pub(super) fn skill(app: &App, arguments: &SkillArguments) -> Result<Outcome> {
     let SkillVerb::Install(arguments) = &arguments.verb;
     let context = &app.context;
-    let places = match &arguments.dir {
-        Some(directory) => {
-            let directory = crate::registry::project::absolute(context, directory)?;
-            vec![(None, skill::below(&directory))]
-        }
-        None => {
-            let registry = crate::snapshot::registry::load(context)?;
-            let places = skill::places(context, &registry).into_iter();
-            places.map(|(kind, path)| (Some(kind), path)).collect()
-        }
+    let places: Vec<(Option<ProviderKind>, _)> = if let Some(directory) = &arguments.dir {
+        let directory = crate::registry::project::absolute(context, directory)?;
+        vec![(None, skill::below(&directory))]
+    } else {
+        let registry = crate::snapshot::registry::load(context)?;
+        let places = skill::places(context, &registry).into_iter();
+        places.map(|(kind, path)| (Some(kind), path)).collect()
     };
     if places.is_empty() {
         let message = "neither Claude Code nor Codex has a home of yours here";

@@ -77,7 +77,7 @@ fn everywhere(app: &App, force: Force) -> Result<Vec<StoppedRun>> {
                 return Ok(None);
             }
             stop(context, &files, Which::All, force, &mut |text| {
-                app.note(text)
+                app.note(text);
             })
             .map(Some)
         });

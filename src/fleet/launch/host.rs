@@ -21,7 +21,7 @@ use crate::fleet::record;
 use crate::store::append;
 use crate::sys::exec::{self, Launch};
 use crate::sys::interrupt::Interrupts;
-use crate::sys::tend::{Exit, Tended, lead_session, pass_gate};
+use crate::sys::tend::{Exit, Tended, pass_gate};
 
 /// How a host's part ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,14 +29,12 @@ pub enum Hosted {
     /// The launch had been revoked or claimed already: nothing was started.
     Late,
     /// The child ran, and this is how it ended.
-    Ended(LaunchRecord, Exit),
+    Ended(Box<LaunchRecord>, Exit),
 }
 
 /// Hosts one turn to its end.
 pub fn host(context: &Context, directory: Utf8PathBuf) -> Result<Hosted> {
     let files = LaunchFiles { directory };
-    // A session of its own, unless it leads one already.
-    drop(lead_session());
     // Ctrl-C and hang-up are not for it; a host that is asked to end still waits for the child's exit.
     let _watch = Interrupts::watch().map_err(|error| Error::io("watch signals in", "/", &error))?;
     let launch: LaunchRecord = record::require(&files.launch())?;
@@ -78,7 +76,7 @@ pub fn host(context: &Context, directory: Utf8PathBuf) -> Result<Hosted> {
         &ExitRecord::new(&launch.token, exit, context.clock.now()),
     )?;
     crash_point!("host.recorded");
-    Ok(Hosted::Ended(launch, exit))
+    Ok(Hosted::Ended(Box::new(launch), exit))
 }
 
 /// Tests delay a host here, as a suspend would.

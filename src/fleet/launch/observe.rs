@@ -189,7 +189,7 @@ fn refuse_other(path: &Utf8Path, found: &str, token: &str) -> Result<()> {
 }
 
 /// What the broker said of the launch; written without a sync, so one that is not whole counts as none.
-fn receipt(files: &LaunchFiles) -> Result<Option<Receipt>> {
+pub fn receipt(files: &LaunchFiles) -> Result<Option<Receipt>> {
     let bytes = crate::store::read::optional(files.receipt())?;
     Ok(bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok()))
 }
