@@ -22,23 +22,25 @@ fn every_step_of_a_fleet_is_as_told_and_only_the_throw_away_world_is_touched() {
 fn told(arguments: &[&str], wanted: &[&str], most: f64) {
     let sandbox = Sandbox::new();
     let report = sandbox.run(arguments.iter().copied()).success();
-    let steps = report["steps"].as_array().unwrap();
+    let steps = report["steps"].as_array().expect("a list");
     let names: Vec<&str> = steps
         .iter()
-        .map(|step| step["name"].as_str().unwrap())
+        .map(|step| step["name"].as_str().expect("a name"))
         .collect();
     assert_eq!(names, wanted);
     assert!(steps.iter().all(|step| step["ok"] == true), "{report}");
     let seconds: f64 = steps
         .iter()
-        .map(|step| step["seconds"].as_f64().unwrap())
+        .map(|step| step["seconds"].as_f64().expect("a number"))
         .sum();
     assert!(seconds < most, "the demo took {seconds} s");
     for untouched in ["config", "state", "share"] {
         assert!(!sandbox.path(untouched).exists(), "{untouched} was made");
     }
     for emptied in ["home", "tmp"] {
-        let left: Vec<_> = std::fs::read_dir(sandbox.path(emptied)).unwrap().collect();
+        let left: Vec<_> = std::fs::read_dir(sandbox.path(emptied))
+            .expect("a directory")
+            .collect();
         assert!(left.is_empty(), "left behind in {emptied}: {left:?}");
     }
 }

@@ -228,7 +228,7 @@ pub(super) fn run(app: &App, arguments: FleetArguments) -> Result<Outcome> {
         FleetCommand::Providers => look::providers(app),
         FleetCommand::Doctor => look::doctor(app),
         FleetCommand::Skill(arguments) => look::skill(app, &arguments),
-        FleetCommand::Run(arguments) => run::run(app, arguments),
+        FleetCommand::Run(arguments) => run::run(app, &arguments),
         FleetCommand::Send(arguments) => send::run(app, &arguments),
         FleetCommand::Status(arguments) => status::run(app, &arguments),
         FleetCommand::Stop(arguments) => stop::run(app, &arguments),

@@ -43,7 +43,7 @@ pub(super) struct RunArguments {
     tier: Option<Tier>,
 }
 
-pub(super) fn run(app: &App, arguments: RunArguments) -> Result<Outcome> {
+pub(super) fn run(app: &App, arguments: &RunArguments) -> Result<Outcome> {
     let context = &app.context;
     let place = Place::here(context)?;
     let ground = Ground::of(app, &place)?;
@@ -54,7 +54,7 @@ pub(super) fn run(app: &App, arguments: RunArguments) -> Result<Outcome> {
             &place,
             &ground,
             work.as_deref().unwrap_or_default(),
-            &arguments,
+            arguments,
         )?,
     };
     to_its_end(app, &files, &ground)

@@ -50,7 +50,7 @@ pub(super) enum Instruction {
         /// Relative to the workspace, or absolute.
         file: String,
         /// What is done otherwise.
-        then: Box<Instruction>,
+        then: Box<Self>,
     },
     /// `usage PERCENT`: this much of every window is used now.
     Usage(f64),
