@@ -213,8 +213,9 @@ fn refused(
             .because(code)
             .told("unreachable"),
         _ if worker.state.is_ending() => stopped(),
-        // Its conversation is not there, as when it was interrupted before it began: the work goes on in a new one.
-        ("session_mismatch", _) => {
+        // Its conversation is not there or not known, as when it was interrupted before it began: the work goes on in a
+        // new one.
+        ("session_mismatch" | "not_found", _) if worker.session.is_some() => {
             settled(WorkerState::Exited, Some(again(worker.role))).because(code)
         }
         ("capacity", _) => put_off(worker, code, after(now, CAPACITY_PAUSE)),
