@@ -22,7 +22,7 @@ fn every_step_of_a_fleet_is_as_told_and_only_the_throw_away_world_is_touched() {
 fn told(arguments: &[&str], wanted: &[&str], most: f64) {
     let sandbox = Sandbox::new();
     let report = sandbox.run(arguments.iter().copied()).success();
-    let steps = report["steps"].as_array().expect("steps");
+    let steps = report["steps"].as_array().expect("a list");
     let names: Vec<&str> = steps
         .iter()
         .map(|step| step["name"].as_str().expect("a name"))
@@ -31,7 +31,7 @@ fn told(arguments: &[&str], wanted: &[&str], most: f64) {
     assert!(steps.iter().all(|step| step["ok"] == true), "{report}");
     let seconds: f64 = steps
         .iter()
-        .map(|step| step["seconds"].as_f64().expect("seconds"))
+        .map(|step| step["seconds"].as_f64().expect("a number"))
         .sum();
     assert!(seconds < most, "the demo took {seconds} s");
     for untouched in ["config", "state", "share"] {
