@@ -252,8 +252,8 @@ reasons! {
         "changes_requested" Person "its reviewer wants something changed, and its attempts are used up" "agent-fleet fleet logs WORKER";
         "denied" Person "it came to its end without what a tool would have done that it may not use" "agent-fleet fleet logs WORKER";
         "exit_status" Time "its process ended with another status than 0 after all was said" "agent-fleet fleet logs WORKER";
-        "given_back" Fine "a person took its conversation over and gave it back" "agent-fleet fleet send WORKER TEXT";
-        "interrupted" Fine "it was interrupted, and its next turn follows" "agent-fleet fleet status";
+        "given_back" Fine "a person took its conversation over and gave it back" "";
+        "interrupted" Fine "it was interrupted, and its next turn follows" "";
         "killed" Time "a signal that nobody here sent ended its process" "agent-fleet fleet logs WORKER";
         "limit" Time "a usage limit ended its turn; it goes on on another account, or at the reset" "agent-fleet fleet status";
         "login_lost" Person "the server no longer takes the account's login" "agent-fleet doctor";

@@ -261,9 +261,13 @@ impl Storm {
                 ["profile", "undrain", profile],
                 ["profile", "cooldown-clear", profile],
             ] {
-                // A fetch that was killed, or could not be written down, is not repeated for ten seconds.
+                // A fetch that was killed, or could not be written down, is not repeated by itself for a while: the
+                // refusal names the command that asks again.
                 let refused = until(Duration::from_secs(15), || {
                     let ran = run(&words);
+                    if ran.stdout.contains("\"quota_unavailable\"") {
+                        run(&["quota", "refresh", profile]);
+                    }
                     let refused = (ran.status != 0).then_some(ran.stdout);
                     (refused.is_none(), Vec::from_iter(refused))
                 });

@@ -169,9 +169,13 @@ fn a_step_that_failed_is_tried_again_with_the_words_that_the_lead_prepared() {
     ];
     checkout.plan("r", &plan);
     checkout.fleet(&["launch", "one"]);
-    let failed = checkout.until_step("r", "one", "failed");
-    assert_eq!(failed["state"], "failed", "{failed}");
-    assert_eq!(Checkout::step(&failed, "two")["state"], "skipped");
+    // The step's end is written down before that of the run.
+    checkout.until_step("r", "two", "skipped");
+    let failed = crate::support::world::wait("the run has failed", || {
+        let status = checkout.fleet(&["status", "--run", "r"]);
+        (status["state"] == "failed").then_some(status)
+    });
+    assert_eq!(Checkout::step(&failed, "one")["state"], "failed");
     // Not by itself.
     assert_eq!(
         checkout.fleet(&["launch", "--ready"])["rows"],
