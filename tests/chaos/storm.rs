@@ -266,7 +266,7 @@ impl Storm {
                 let refused = until(Duration::from_secs(15), || {
                     let ran = run(&words);
                     if ran.stdout.contains("\"quota_unavailable\"") {
-                        run(&["quota", "refresh", profile]);
+                        drop(run(&["quota", "refresh", profile]));
                     }
                     let refused = (ran.status != 0).then_some(ran.stdout);
                     (refused.is_none(), Vec::from_iter(refused))
