@@ -14,8 +14,10 @@ use crate::world::World;
 
 /// A world with two accounts of each provider, the first preferred, and a project with a commit.
 fn world(rules: impl FnOnce(&Path) -> Value) -> (World, PathBuf) {
-    let mut plan = Plan::default();
-    plan.scenario = json!({"accounts": {"1": {"five_hour": 10}, "2": {"five_hour": 50}}});
+    let plan = Plan {
+        scenario: json!({"accounts": {"1": {"five_hour": 10}, "2": {"five_hour": 50}}}),
+        ..Plan::default()
+    };
     let world = World::enabled(&plan, 4, &["project"]);
     let project = world.project("project");
     for file in ["a.txt", "b.txt", "c.txt"] {
