@@ -14,7 +14,7 @@ use crate::world::World;
 
 /// A world with two accounts of each provider, the first preferred, and a project with a commit.
 fn world(rules: impl FnOnce(&Path) -> Value) -> (World, PathBuf) {
-    let plan = Plan {
+    let mut plan = Plan {
         scenario: json!({"accounts": {"1": {"five_hour": 10}, "2": {"five_hour": 50}}}),
         ..Plan::default()
     };

@@ -35,7 +35,7 @@ pub(super) struct InitArguments {
     /// Longest wait for a reset that keeps the conversation, such as 20m
     #[arg(long, value_name = "TIME", value_parser = time)]
     sticky_max: Option<u64>,
-    /// Which providers may be used: auto, single:PROVIDER or agents=PROVIDER[:MODEL],…
+    /// Which providers may be used: auto, single:PROVIDER or agents=PROVIDER,PROVIDER:MODEL,…
     #[arg(long)]
     routing: Option<Routing>,
 }
