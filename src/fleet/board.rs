@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::files::{FleetFiles, RunFiles};
 use super::ledger::{Kind, Ledger, Record};
-use super::model::{Plan, PlannedStep, Run, SCHEMA, StepProgress, Worker, WorkerState};
+use super::model::{Plan, PlannedStep, Run, SCHEMA, StepProgress, Worker};
 use super::notify;
 use super::record;
 use crate::clock::ROUTINE;
@@ -320,9 +320,4 @@ pub fn unconfirmed(
         }
     }
     Ok(None)
-}
-
-/// Whether a worker could be launched again as far as its own state goes.
-pub fn may_launch(worker: Option<&Worker>) -> bool {
-    worker.is_none_or(|worker| !worker.state.holds_slot() && worker.state != WorkerState::Limited)
 }

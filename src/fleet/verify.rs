@@ -11,6 +11,7 @@ use super::board::Board;
 use super::files::RunFiles;
 use super::git::Git;
 use super::model::{PlannedStep, Role, SCHEMA, StepKind, StepState, WorkerState};
+use super::plan::compile::REVIEW_SUFFIX;
 use super::reconcile::reconcile;
 use super::record;
 use super::report::{self, Status, Verdict};
@@ -313,5 +314,7 @@ pub fn worker_of(step: &StepId) -> Result<WorkerId> {
 
 /// The worker that reviews a step.
 pub fn reviewer_of(step: &StepId) -> Result<WorkerId> {
-    format!("{step}-review").parse().map_err(Error::from)
+    format!("{step}{REVIEW_SUFFIX}")
+        .parse()
+        .map_err(Error::from)
 }

@@ -29,54 +29,13 @@ fn check(text: &str, kind: &'static str) -> Result<(), InvalidName> {
     }
 }
 
-macro_rules! name {
-    ($name:ident, $kind:literal, $doc:literal) => {
-        #[doc = $doc]
-        #[derive(
-            Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-        )]
-        #[serde(try_from = "String", into = "String")]
-        #[schemars(with = "String")]
-        pub struct $name(String);
-
-        impl $name {
-            /// The name as text.
-            pub fn as_str(&self) -> &str {
-                &self.0
-            }
-        }
-        impl FromStr for $name {
-            type Err = InvalidName;
-            fn from_str(text: &str) -> Result<Self, InvalidName> {
-                check(text, $kind)?;
-                Ok(Self(text.to_owned()))
-            }
-        }
-        impl TryFrom<String> for $name {
-            type Error = InvalidName;
-            fn try_from(text: String) -> Result<Self, InvalidName> {
-                text.parse()
-            }
-        }
-        impl From<$name> for String {
-            fn from(name: $name) -> Self {
-                name.0
-            }
-        }
-        impl fmt::Display for $name {
-            fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-                formatter.pad(&self.0)
-            }
-        }
-    };
-}
-
-name!(RunId, "run", "One run of a plan in one checkout.");
-name!(StepId, "step", "One step of a plan.");
-name!(
+identifier!(RunId, "run", "One run of a plan in one checkout.", check);
+identifier!(StepId, "step", "One step of a plan.", check);
+identifier!(
     WorkerId,
     "worker",
-    "One worker of a run: the step that it implements, or that step's name and `-review`."
+    "One worker of a run: the step that it implements, or that step's name and `-review`.",
+    check
 );
 
 /// Which checkout: the first 16 hex digits of the SHA-256 of its canonical root.

@@ -1,5 +1,49 @@
 //! Names that pass through every layer, checked once at the edge.
 
+// Above the module that uses it too.
+macro_rules! identifier {
+    ($name:ident, $kind:literal, $doc:literal, $check:path) => {
+        #[doc = $doc]
+        #[derive(
+            Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+        )]
+        #[serde(try_from = "String", into = "String")]
+        #[schemars(with = "String")]
+        pub struct $name(String);
+
+        impl $name {
+            /// The id as text.
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+        impl FromStr for $name {
+            type Err = InvalidName;
+            fn from_str(text: &str) -> Result<Self, InvalidName> {
+                $check(text, $kind)?;
+                Ok(Self(text.to_owned()))
+            }
+        }
+        impl TryFrom<String> for $name {
+            type Error = InvalidName;
+            fn try_from(text: String) -> Result<Self, InvalidName> {
+                $check(&text, $kind)?;
+                Ok(Self(text))
+            }
+        }
+        impl From<$name> for String {
+            fn from(id: $name) -> Self {
+                id.0
+            }
+        }
+        impl fmt::Display for $name {
+            fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.pad(&self.0)
+            }
+        }
+    };
+}
+
 pub mod fleet;
 
 use std::fmt;
@@ -77,58 +121,17 @@ pub fn is_id(text: &str) -> bool {
     check_id(text, "").is_ok()
 }
 
-macro_rules! identifier {
-    ($name:ident, $kind:literal, $doc:literal) => {
-        #[doc = $doc]
-        #[derive(
-            Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-        )]
-        #[serde(try_from = "String", into = "String")]
-        #[schemars(with = "String")]
-        pub struct $name(String);
-
-        impl $name {
-            /// The id as text.
-            pub fn as_str(&self) -> &str {
-                &self.0
-            }
-        }
-        impl FromStr for $name {
-            type Err = InvalidName;
-            fn from_str(text: &str) -> Result<Self, InvalidName> {
-                check_id(text, $kind)?;
-                Ok(Self(text.to_owned()))
-            }
-        }
-        impl TryFrom<String> for $name {
-            type Error = InvalidName;
-            fn try_from(text: String) -> Result<Self, InvalidName> {
-                check_id(&text, $kind)?;
-                Ok(Self(text))
-            }
-        }
-        impl From<$name> for String {
-            fn from(id: $name) -> Self {
-                id.0
-            }
-        }
-        impl fmt::Display for $name {
-            fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-                formatter.pad(&self.0)
-            }
-        }
-    };
-}
-
 identifier!(
     ProfileId,
     "profile",
-    "Our name for one account and its isolated home."
+    "Our name for one account and its isolated home.",
+    check_id
 );
 identifier!(
     PoolId,
     "pool",
-    "A label that profiles join and callers ask for."
+    "A label that profiles join and callers ask for.",
+    check_id
 );
 
 /// The caller's name for one piece of work; at most one live lease.

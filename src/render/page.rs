@@ -46,6 +46,11 @@ pub(super) fn nothing() -> String {
     paint(Role::Faint, "-")
 }
 
+/// A value as text, or [`nothing`].
+pub(super) fn or_nothing(value: Option<&impl ToString>) -> String {
+    value.map_or_else(nothing, ToString::to_string)
+}
+
 /// A page under construction.
 #[derive(Clone, Debug, Default)]
 pub struct Page {

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use super::page::{Page, Role, nothing, paint};
+use super::page::{Page, Role, nothing, or_nothing, paint};
 use super::{Human, words};
 use crate::contract::transaction::{
     BesideFile, InForce, RecoveryOutcome, Transaction, TransactionList, TransactionRecovered,
@@ -27,10 +27,6 @@ fn login(which: InForce) -> &'static str {
         InForce::Missing => "none",
         InForce::Unreadable => "cannot be read",
     }
-}
-
-fn or_nothing(value: Option<&impl ToString>) -> String {
-    value.map_or_else(nothing, ToString::to_string)
 }
 
 fn beside(page: Page, files: &[BesideFile]) -> Page {

@@ -6,13 +6,9 @@ mod watch;
 
 use jiff::Timestamp;
 
-use super::page::{Page, Role, nothing, paint};
+use super::page::{Page, Role, nothing, or_nothing, paint};
 use super::{Human, words};
 use crate::contract::fleet::{RunStatus, StepStatus, WorkerStatus};
-
-fn or_nothing(value: Option<&impl ToString>) -> String {
-    value.map_or_else(nothing, ToString::to_string)
-}
 
 /// A state in the colour of what it asks of a person.
 fn state(word: &str, reason: Option<&String>) -> String {
