@@ -65,7 +65,7 @@ def owner(folder):
 
 
 def start_server(d, a):
-    argv = [sys.executable, "-B", f"{HERE}/lab_server.py", d]
+    argv = [sys.executable, "-S", "-B", f"{HERE}/lab_server.py", d]
     if a.scenario:
         argv += ["--scenario", os.path.abspath(a.scenario)]
     if a.hold:

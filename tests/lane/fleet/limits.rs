@@ -25,7 +25,7 @@ fn met(fleet: &Fleet, cli: Cli, since: f64) -> f64 {
             .find(|request| cli.asks_model(request) && request.status == Some(429));
         match refused {
             Some(refused) => Ok(refused.t),
-            None => Err(fleet.status().to_string()),
+            None => Err(fleet.command(&["status"]).stdout),
         }
     })
 }
