@@ -58,6 +58,7 @@ pub mod verify;
 pub mod vigil;
 pub mod wait;
 pub mod wake;
+pub mod windows;
 pub mod worktree;
 
 #[cfg(test)]
