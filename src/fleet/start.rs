@@ -15,7 +15,7 @@ use super::board::{Board, Entry, unconfirmed};
 use super::exchange::Exchange;
 use super::files::{FleetFiles, LaunchFiles, names};
 use super::hold;
-use super::launch::begin::{environment_digest, start_host, write_down};
+use super::launch::begin::{Host, environment_digest, start_host, write_down};
 use super::launch::{Before, LaunchRecord, boot};
 use super::ledger::Kind;
 use super::model::{Assignment, Mode, PlannedStep, Role, SCHEMA, StepState, Worker, WorkerState};
@@ -32,7 +32,6 @@ use crate::id::ProviderKind;
 use crate::id::fleet::WorkerId;
 use crate::id::hex;
 use crate::store::directory;
-use crate::sys::tend::Tended;
 
 /// Which turn of a worker is launched.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -75,7 +74,7 @@ pub struct Ready {
 
 impl Ready {
     /// Starts the host; the run's lock must not be held any more.
-    pub fn go(&self, context: &Context) -> Result<Tended> {
+    pub fn go(&self, context: &Context) -> Result<Host> {
         start_host(context, &self.files, &self.token)
     }
 
