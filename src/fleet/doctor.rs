@@ -21,7 +21,7 @@ use super::worktree::{self, Leftover};
 use crate::contract::doctor::{Check, Counts, Level};
 use crate::contract::fleet::lead::FleetDoctor;
 use crate::env::Context;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, code};
 use crate::registry::schema::Registry;
 use crate::report::doctor::{Mend, doctor as broker};
 use crate::sys::shell;
@@ -265,6 +265,7 @@ fn runs(context: &Context) -> Check {
         Err(error) => return failed("runs", &error),
     };
     let mut bad = Vec::new();
+    let mut fix = None;
     for files in &all {
         match Board::look(files) {
             Ok(board) if board.damaged.is_empty() && board.ledger.corrupt == 0 => {}
@@ -279,15 +280,20 @@ fn runs(context: &Context) -> Check {
                     files.id, board.run.repository
                 ));
             }
-            Err(error) => bad.push(error.message),
+            // Made by a command that was cut short before its record was there.
+            Err(error) if error.code == code::NOT_FOUND => {}
+            Err(error) => {
+                bad.push(error.message);
+                fix = fix.or(error.hint);
+            }
         }
     }
     if bad.is_empty() {
         return ok("runs", format!("{} can be read", all.len()));
     }
     let first = all.first().and_then(|files| files.directory.parent());
-    let fix = first.map(|runs| format!("ls -l {}", shell::quote(runs.as_str())));
-    check("runs", Level::Fail, bad.join("; "), fix)
+    let show = first.map(|runs| format!("ls -l {}", shell::quote(runs.as_str())));
+    check("runs", Level::Fail, bad.join("; "), fix.or(show))
 }
 
 /// Worktrees of steps that nobody works on any more.

@@ -43,6 +43,7 @@ pub mod result;
 pub mod review;
 pub mod scope;
 pub mod send;
+pub mod set_aside;
 pub mod settings;
 pub mod settle;
 pub mod show;
