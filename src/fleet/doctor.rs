@@ -26,6 +26,8 @@ use crate::registry::schema::Registry;
 use crate::report::doctor::{Mend, doctor as broker};
 use crate::sys::shell;
 
+/// Most worktrees that are named at once.
+const NAMED: usize = 5;
 /// The oldest git that merges with a HEAD that moved.
 const MERGING_GIT: (u32, u32) = (2, 38);
 
@@ -44,7 +46,7 @@ pub fn doctor(context: &Context, here: &Result<Place>) -> FleetDoctor {
     }
     checks.push(logins(context));
     checks.push(runs(context));
-    checks.push(worktrees(context));
+    checks.push(worktrees(context, here.as_ref().ok()));
     if let Ok(place) = here {
         checks.push(merges(&place.root));
     }
@@ -297,7 +299,7 @@ fn runs(context: &Context) -> Check {
 }
 
 /// Worktrees of steps that nobody works on any more.
-fn worktrees(context: &Context) -> Check {
+fn worktrees(context: &Context, here: Option<&Place>) -> Check {
     let below = context.roots.share.join("worktrees");
     let left: Vec<Leftover> = worktree::leftovers(&below)
         .into_iter()
@@ -306,18 +308,46 @@ fn worktrees(context: &Context) -> Check {
     let Some(first) = left.first() else {
         return ok("worktrees", "none is left behind");
     };
-    let evidence = match left.len() {
-        1 => format!("`{}` is left behind", first.root),
-        count => format!("`{}` and {} more are left behind", first.root, count - 1),
-    };
+    let named: Vec<String> = left
+        .iter()
+        .take(NAMED)
+        .map(|leftover| format!("`{}`", leftover.root))
+        .collect();
+    let mut evidence = format!("left behind: {}", named.join(", "));
+    if let Some(more) = left.len().checked_sub(NAMED).filter(|more| *more > 0) {
+        evidence.push_str(&format!(", and {more} more"));
+    }
     let fix = match (run_of(context, first), first.root.file_name()) {
         (Some(run), Some(step)) => {
             let run = run.id;
-            format!("agent-fleet fleet drop {step} --run {run} --reason TEXT --discard")
+            let drop = format!("agent-fleet fleet drop {step} --run {run} --reason TEXT --discard");
+            match first.record.as_ref().map(|record| &record.repository) {
+                Ok(root) if here.is_none_or(|here| here.root != *root) => {
+                    format!("cd {} && {drop}", shell::quote(root.as_str()))
+                }
+                _ => drop,
+            }
         }
-        _ => format!("git -C {} status", shell::quote(first.root.as_str())),
+        _ => {
+            evidence.push_str(&unclaimed(first));
+            format!("git -C {} status", shell::quote(first.root.as_str()))
+        }
     };
     check("worktrees", Level::Warn, evidence, Some(fix))
+}
+
+/// How a worktree is removed of which no run knows.
+fn unclaimed(leftover: &Leftover) -> String {
+    let root = shell::quote(leftover.root.as_str());
+    let record = shell::quote(&format!("{}.json", leftover.root));
+    let remove = match &leftover.record {
+        Ok(known) => {
+            let repository = shell::quote(known.repository.as_str());
+            format!("git -C {repository} worktree remove --force --force {root}")
+        }
+        Err(_) => format!("rm -r {root}"),
+    };
+    format!("; no run knows the first: `{remove}; rm {record}` removes it with what is in it")
 }
 
 /// The run whose worktree it is, if there is one.
