@@ -22,6 +22,7 @@ pub mod files;
 pub mod follow;
 pub mod forecast;
 pub mod git;
+pub mod guard;
 pub mod history;
 pub mod hold;
 pub mod launch;
