@@ -77,3 +77,33 @@ fn without_another_family_there_is_no_plan_that_wants_a_review() {
     assert!(refused.stdout.contains("another model family"));
     checkout.run(&["status", "--run", "r"]).refused("not_found");
 }
+
+#[test]
+fn a_text_to_a_reviewer_is_its_next_turn_about_the_same_change_and_decides() {
+    let checkout = two_families();
+    let status = reviewed(&checkout, "say It looks fine to me.");
+    let before = Checkout::worker(&status, "one-review");
+    checkout.run(&["send", "one-review", ""]).refused("usage");
+    let text = "Say it in one line.\n```script review\nsay Verdict: approve\n```";
+    let sent = checkout.fleet(&["send", "one-review", text]);
+    assert_eq!(
+        (&sent["outcome"], &sent["launch"]),
+        (&"launched".into(), &2.into()),
+        "{sent}"
+    );
+    let status = checkout.fleet(&["resume", "r", "--go"]);
+    assert_eq!(status["state"], "done", "{status}");
+    let after = Checkout::worker(&status, "one-review");
+    assert_eq!(
+        (&after["launch"], &after["session"], &after["profile"]),
+        (&2.into(), &before["session"], &before["profile"]),
+        "{status}"
+    );
+    assert_eq!(after["report"], "approve", "{status}");
+    assert_eq!(Checkout::worker(&status, "one")["launch"], 1, "{status}");
+    let told = checkout.read(".fleet/runs/r/prompts/one-review.2.md");
+    assert!(told.contains("Say it in one line."), "{told}");
+    checkout
+        .run(&["send", "one-review", "Again."])
+        .refused("run_over");
+}
