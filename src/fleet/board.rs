@@ -104,6 +104,15 @@ impl Board {
         Ok(board)
     }
 
+    /// The same as a look, without the lock.
+    #[must_use]
+    pub fn let_go(self) -> Self {
+        Self {
+            guard: None,
+            ..self
+        }
+    }
+
     /// Begins a run: its record is created, and refused with `already_exists` when there is one.
     pub fn create(context: &Context, files: &RunFiles, run: &Run) -> Result<Self> {
         if !record::create(&files.run(), run)? {

@@ -106,10 +106,12 @@ pub fn tick(
     Ok(ticked)
 }
 
-/// Brings a run's records up to date and starts nothing: whoever only watches needs no settings for it.
-pub fn settle(context: &Context, files: &RunFiles) -> Result<()> {
+/// Brings a run's records up to date and starts nothing: whoever only watches needs no settings for it. The run as it is
+/// then, let go.
+pub fn settle(context: &Context, files: &RunFiles) -> Result<Board> {
     let mut board = settled(context, files)?;
-    close(context, &mut board).map(drop)
+    close(context, &mut board)?;
+    Ok(board.let_go())
 }
 
 fn settled(context: &Context, files: &RunFiles) -> Result<Board> {
