@@ -8,6 +8,7 @@ pub(crate) mod fleet;
 pub(crate) mod https;
 pub(crate) mod leases;
 pub(crate) mod living;
+pub(crate) mod mounts;
 pub(crate) mod online;
 pub(crate) mod page;
 pub(crate) mod ran;
