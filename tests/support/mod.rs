@@ -6,6 +6,7 @@ pub(crate) mod change;
 pub(crate) mod checkout;
 pub(crate) mod fleet;
 pub(crate) mod https;
+pub(crate) mod lease_world;
 pub(crate) mod leases;
 pub(crate) mod living;
 pub(crate) mod mounts;
