@@ -222,6 +222,7 @@ fn nothing_is_accepted_while_somebody_committed_or_staged_until_a_person_says_th
         (&"blocked".into(), &"tree_changed".into()),
         "{status}"
     );
+    assert_eq!(status["next"][0], "agent-fleet fleet check --run p");
     let refused = checkout
         .run(&["check", "--run", "p"])
         .refused("tree_changed");

@@ -60,6 +60,10 @@ fn a_review_without_a_clear_verdict_is_a_question_for_a_person() {
     assert_eq!(step["state"], "blocked", "{status}");
     assert_eq!(step["reason"], "verdict_unclear", "{status}");
     assert_eq!(
+        status["next"][0],
+        "agent-fleet fleet logs one-review --run r"
+    );
+    assert_eq!(
         Checkout::worker(&status, "one-review")["launch"],
         1,
         "{status}"
