@@ -16,12 +16,14 @@ use super::settings::pools::Pools;
 use super::settings::route::{self, Facts, Wish};
 use super::settings::{self, Settings};
 use super::skill::{self, Found};
+use super::start::require_registered;
 use super::tree::EXCHANGE;
 use super::worktree::{self, Leftover};
 use crate::contract::doctor::{Check, Counts, Level};
 use crate::contract::fleet::lead::FleetDoctor;
 use crate::env::Context;
 use crate::error::{Error, Result, code};
+use crate::id::ProviderKind;
 use crate::registry::schema::Registry;
 use crate::report::doctor::{Mend, doctor as broker};
 use crate::sys::shell;
@@ -136,11 +138,13 @@ fn of_settings(context: &Context, registry: &Registry, place: &Place) -> Vec<Che
         checks.push(failed("templates", &error));
     }
     let pools = Pools::of(registry);
+    let mut providers = BTreeSet::new();
     let mut families = BTreeSet::new();
     for tier in Tier::ALL {
         let id = format!("tier_{tier}");
         match tier_of(&settings, &pools, *tier) {
             Ok(workers) => {
+                providers.extend(workers.iter().map(|worker| worker.provider));
                 families.extend(workers.iter().filter_map(|worker| worker.family.clone()));
                 let named: Vec<String> = workers
                     .iter()
@@ -152,7 +156,26 @@ fn of_settings(context: &Context, registry: &Registry, place: &Place) -> Vec<Che
         }
     }
     checks.push(reviews(&settings, &families));
+    checks.push(registered(context, place, &providers));
     checks
+}
+
+/// Whether workers of these providers may work in the checkout.
+fn registered(context: &Context, place: &Place, providers: &BTreeSet<ProviderKind>) -> Check {
+    let refused: Vec<Error> = providers
+        .iter()
+        .filter_map(|kind| require_registered(context, &place.root, *kind).err())
+        .collect();
+    let Some(first) = refused.first() else {
+        return ok("project", "its workers may work here");
+    };
+    let level = if refused.len() == providers.len() {
+        Level::Fail
+    } else {
+        Level::Warn
+    };
+    let told: Vec<&str> = refused.iter().map(|error| error.message.as_str()).collect();
+    check("project", level, told.join("; "), first.hint.clone())
 }
 
 /// Who works on a tier here, in order of preference.
@@ -315,23 +338,20 @@ fn worktrees(context: &Context, here: Option<&Place>) -> Check {
         .collect();
     let mut evidence = format!("left behind: {}", named.join(", "));
     if let Some(more) = left.len().checked_sub(NAMED).filter(|more| *more > 0) {
-        evidence.push_str(&format!(", and {more} more"));
+        evidence = format!("{evidence}, and {more} more");
     }
-    let fix = match (run_of(context, first), first.root.file_name()) {
-        (Some(run), Some(step)) => {
-            let run = run.id;
-            let drop = format!("agent-fleet fleet drop {step} --run {run} --reason TEXT --discard");
-            match first.record.as_ref().map(|record| &record.repository) {
-                Ok(root) if here.is_none_or(|here| here.root != *root) => {
-                    format!("cd {} && {drop}", shell::quote(root.as_str()))
-                }
-                _ => drop,
+    let fix = if let (Some(run), Some(step)) = (run_of(context, first), first.root.file_name()) {
+        let run = run.id;
+        let drop = format!("agent-fleet fleet drop {step} --run {run} --reason TEXT --discard");
+        match first.record.as_ref().map(|record| &record.repository) {
+            Ok(root) if here.is_none_or(|here| here.root != *root) => {
+                format!("cd {} && {drop}", shell::quote(root.as_str()))
             }
+            _ => drop,
         }
-        _ => {
-            evidence.push_str(&unclaimed(first));
-            format!("git -C {} status", shell::quote(first.root.as_str()))
-        }
+    } else {
+        evidence += &unclaimed(first);
+        format!("git -C {} status", shell::quote(first.root.as_str()))
     };
     check("worktrees", Level::Warn, evidence, Some(fix))
 }

@@ -119,3 +119,34 @@ fn files_are_named_from_where_the_person_stands() {
     let mut outside = checkout.line(&["run", text, "--run", "s", "--files", "../../x.txt"]);
     Ran::of(outside.current_dir(checkout.world.project.join("deep"))).refused("plan_invalid");
 }
+
+#[test]
+fn nothing_is_begun_in_a_checkout_where_workers_may_not_work() {
+    let checkout = Checkout::with(1);
+    let path = checkout.world.project.to_str().expect("UTF-8").to_owned();
+    let remove = ["project", "remove", "--provider", "scripted", &path];
+    checkout.world.command(&remove);
+    let script = "write a.txt changed\nsay Status: needs-verification";
+    checkout.write("plan.toml", &step("one", "files = [\"a.txt\"]", script));
+    let register = format!("agent-fleet project register --provider scripted {path}");
+    let refused = checkout.run(&["run", "plan.toml", "--run", "r"]);
+    let refused = refused.refused("workspace_untrusted");
+    assert_eq!(refused["hint"], register.as_str(), "{refused}");
+    checkout.run(&["status", "--run", "r"]).refused("not_found");
+    let doctor = checkout.fleet(&["doctor"]);
+    assert_eq!(doctor["healthy"], false, "{doctor}");
+    assert_eq!(doctor["next"], register.as_str(), "{doctor}");
+    // A lead may plan, and is told at the launch, which leaves nothing behind.
+    checkout.fleet(&["init", "l"]);
+    checkout.fleet(&["plan", "--file", "plan.toml", "--run", "l"]);
+    let before = checkout.bytes_of("l");
+    checkout
+        .run(&["launch", "one", "--run", "l"])
+        .refused("workspace_untrusted");
+    assert_eq!(checkout.bytes_of("l"), before);
+    checkout
+        .world
+        .command(&["project", "register", "--provider", "scripted", &path]);
+    let status = checkout.fleet(&["run", "--run", "l"]);
+    assert_eq!(Checkout::step(&status, "one")["state"], "reported");
+}

@@ -18,6 +18,7 @@ use crate::fleet::model::{Accept, Options, RunState, Tier};
 use crate::fleet::plan::compile::{Compiled, compile};
 use crate::fleet::plan::text::{PlanText, StepText};
 use crate::fleet::show;
+use crate::fleet::start::require_registered;
 use crate::id::fleet::RunId;
 use crate::registry::project::absolute;
 use crate::sys::interrupt::Interrupts;
@@ -137,6 +138,10 @@ fn begun(
         options,
         routing,
     } = compiled(app, place, ground, work, arguments)?;
+    // Nothing is begun that could not launch its first worker.
+    for step in &plan.steps {
+        require_registered(context, &place.root, step.assignment.provider)?;
+    }
     let id = if let Some(id) = arguments.run.clone() {
         id
     } else {
@@ -223,7 +228,9 @@ fn in_checkout(app: &App, root: &Utf8Path, file: &str) -> String {
                 plain.pop();
             }
             Utf8Component::CurDir => {}
-            _ => plain.push(part),
+            Utf8Component::Prefix(_) | Utf8Component::RootDir | Utf8Component::Normal(_) => {
+                plain.push(part);
+            }
         }
     }
     match plain.strip_prefix(root) {
