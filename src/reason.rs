@@ -271,6 +271,7 @@ reasons! {
         "step_failed" Person "a step failed, and nothing else can go on" "agent-fleet fleet status";
         "stopped" Person "somebody stopped it" "agent-fleet fleet send WORKER TEXT";
         "stopping" Time "it is being stopped as a whole, and a worker may still run" "agent-fleet fleet stop --all";
+        "tree_changed" Person "somebody committed or staged during the run" "agent-fleet fleet check";
         "turn_unfinished" Time "its output stops before the end of its turn" "agent-fleet fleet logs WORKER";
         "verdict_unclear" Person "its reviewer said neither `approve` nor `changes-requested`" "agent-fleet fleet logs WORKER";
     }

@@ -22,6 +22,7 @@ pub mod files;
 pub mod follow;
 pub mod forecast;
 pub mod git;
+pub mod guard;
 pub mod history;
 pub mod hold;
 pub mod launch;
@@ -43,6 +44,7 @@ pub mod result;
 pub mod review;
 pub mod scope;
 pub mod send;
+pub mod set_aside;
 pub mod settings;
 pub mod settle;
 pub mod show;
@@ -58,6 +60,7 @@ pub mod verify;
 pub mod vigil;
 pub mod wait;
 pub mod wake;
+pub mod windows;
 pub mod worktree;
 
 #[cfg(test)]

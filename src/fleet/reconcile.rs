@@ -19,6 +19,7 @@ use super::record;
 use super::report;
 use super::settle::{Happened, Left, Settled, settle};
 use super::turn::{self, Ended, ExitFacts, Turn};
+use super::windows;
 use crate::clock::ROUTINE;
 use crate::crash_point;
 use crate::env::Context;
@@ -235,6 +236,7 @@ fn ended(
         return end(context, board, worker, profile, &happened);
     }
     let turn = read_turn(context, board, worker, observed)?;
+    windows::tell(context, worker, observed, &turn);
     let report = capture(context, board, worker, &turn)?;
     let exit = match exit {
         Some(Exit::Status(status)) => ExitFacts::Status(status),

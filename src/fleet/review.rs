@@ -178,7 +178,12 @@ fn accept_by_program(context: &Context, board: &mut Board, step: &PlannedStep) -
     match verify::accept(context, board, &step.id, &evidence, true) {
         Ok(_) => Ok(()),
         // What is missing is for a person.
-        Err(error) if matches!(error.code, code::STEP_NOT_READY | code::REVIEW_MISSING) => {
+        Err(error)
+            if matches!(
+                error.code,
+                code::STEP_NOT_READY | code::REVIEW_MISSING | code::TREE_CHANGED
+            ) =>
+        {
             block(context, board, step, error.code.name)
         }
         Err(error) => Err(error),

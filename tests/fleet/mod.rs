@@ -23,3 +23,4 @@ mod stop;
 mod take;
 mod unread;
 mod wait;
+mod windows;

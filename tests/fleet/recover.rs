@@ -3,17 +3,9 @@
 use std::fs;
 
 use crate::support::background::Background;
-use crate::support::checkout::{Checkout, step};
+use crate::support::checkout::{Checkout, holds, step};
 use crate::support::sandbox::Sandbox;
 use crate::support::world::wait;
-
-fn holds() -> String {
-    step(
-        "one",
-        "files = [\"a.txt\"]",
-        "write a.txt begun\nhold never",
-    )
-}
 
 fn kill(pid: u32) {
     let mut kill = Sandbox::tool("kill");

@@ -222,6 +222,20 @@ pub(crate) fn step(id: &str, keys: &str, script: &str) -> String {
     format!("[[step]]\nid = \"{id}\"\n{keys}\ntext = \"\"\"\n```script\n{script}\n```\n\"\"\"\n")
 }
 
+/// A plan of one step `one` whose worker asks for a person.
+pub(crate) fn asks() -> String {
+    step("one", "files = [\"a.txt\"]", "say Status: blocked")
+}
+
+/// A plan of one step `one` whose worker says that it began, and goes on for ever.
+pub(crate) fn holds() -> String {
+    step(
+        "one",
+        "files = [\"a.txt\"]",
+        "write a.txt begun\nhold never",
+    )
+}
+
 /// How long anything that needs several processes may take before it counts as broken.
 const PATIENCE: Duration = Duration::from_mins(2);
 

@@ -279,6 +279,7 @@ impl<'a> Agent<'a> {
         for instruction in script {
             self.perform(instruction, &account)?;
         }
+        self.output.windows(&self.server.told(&account));
         Ok(())
     }
 
@@ -442,7 +443,8 @@ impl<'a> Agent<'a> {
         let input = json!({});
         self.output.tool(&self.session, &id, tool, &input);
         let why = "Permission for this tool use was denied.";
-        self.output.answered(&self.session, &id, why, true);
+        let now = self.context.clock.now();
+        self.output.answered(&self.session, &id, why, true, now);
         self.denied
             .push(json!({"tool_name": tool, "tool_use_id": id, "tool_input": input}));
     }
@@ -476,8 +478,9 @@ impl<'a> Agent<'a> {
             None => "It was killed\n".to_owned(),
         };
         let answer = format!("{how}{text}{errors}");
+        let now = self.context.clock.now();
         self.output
-            .answered(&self.session, &id, answer.trim_end(), failed);
+            .answered(&self.session, &id, answer.trim_end(), failed, now);
         match text.trim_end() {
             "" => Ok(()),
             text => self.say(text),
