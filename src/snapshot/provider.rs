@@ -110,8 +110,11 @@ pub(crate) fn parse(bytes: Option<&[u8]>, path: &Utf8PathBuf) -> Result<Parsed> 
     let Some(bytes) = bytes else {
         return Ok(parsed);
     };
-    // Bytes that are no text break the seal of their line.
-    let text = String::from_utf8_lossy(bytes);
+    // Bytes that are no text break the seal of their line, and are looked for one by one only where there are any.
+    let text = std::str::from_utf8(bytes).map_or_else(
+        |_| String::from_utf8_lossy(bytes),
+        std::borrow::Cow::Borrowed,
+    );
     let mut lines = text.split('\n');
     let header = lines
         .next()
