@@ -142,7 +142,7 @@ pub(super) fn check(plan: &Plan) -> Result<(), Refused> {
             return Err(Refused::Step {
                 step: step.id.clone(),
                 problem: format!(
-                    "its reviewer would be called `{reviewer}`, which is {}: give another `id`",
+                    "its reviewer is called `{reviewer}`, which is {}: give another `id`",
                     if taken { "another step" } else { "too long" }
                 ),
             });
