@@ -205,7 +205,10 @@ fn a_host_that_comes_too_late_starts_nothing() {
     let mut first = Background::start(
         &checkout,
         &["run", "plan.toml", "--run", "r"],
-        &[("AGENT_FLEET_TEST_HOLD_HOST", hold.to_str().expect("UTF-8"))],
+        &[
+            ("AGENT_FLEET_TEST_HOLD_AT", "host.begun"),
+            ("AGENT_FLEET_TEST_HOLD", hold.to_str().expect("UTF-8")),
+        ],
     );
     until(&checkout, "r", "one", &["launching"]);
     let launch = directory(&checkout, "r").join("launches/one.1");

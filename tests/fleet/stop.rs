@@ -62,7 +62,10 @@ fn a_launch_that_its_host_has_not_claimed_never_begins() {
     let checkout = Checkout::with(1);
     let hold = checkout.world.sandbox.write("hold-hosts", "");
     let hold = hold.to_str().expect("UTF-8").to_owned();
-    let variables = [("AGENT_FLEET_TEST_HOLD_HOST", hold.as_str())];
+    let variables = [
+        ("AGENT_FLEET_TEST_HOLD_AT", "host.begun"),
+        ("AGENT_FLEET_TEST_HOLD", hold.as_str()),
+    ];
     let mut run = Background::start_with(&checkout, "r", &holds(), &variables);
     run.until("one", "launching");
     let stopped = checkout.fleet(&["stop", "one"]);
