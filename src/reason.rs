@@ -274,6 +274,7 @@ reasons! {
         "tree_changed" Person "somebody committed or staged during the run" "agent-fleet fleet check";
         "turn_unfinished" Time "its output stops before the end of its turn" "agent-fleet fleet logs WORKER";
         "verdict_unclear" Person "its reviewer said neither `approve` nor `changes-requested`" "agent-fleet fleet logs WORKER";
+        "work_not_read" Person "what it changed cannot be read, as when its worktree is gone" "agent-fleet fleet diff STEP";
     }
 }
 

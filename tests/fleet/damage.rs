@@ -296,3 +296,43 @@ fn a_launch_that_waits_for_its_host_never_begins_once_its_run_is_set_aside() {
     assert_eq!(checkout.read("a.txt"), "as it was\n");
     assert!(checkout.world.requests("turn").is_empty());
 }
+
+#[test]
+fn a_worktree_that_its_worker_removed_costs_its_step_and_nothing_else() {
+    let checkout = Checkout::with(1);
+    let asks = "say Status: needs-verification";
+    let text = [
+        step(
+            "one",
+            "worktree = true",
+            &format!("spawn rm -rf ../one\n{asks}"),
+        ),
+        step(
+            "two",
+            "files = [\"b.txt\"]",
+            &format!("write b.txt done\n{asks}"),
+        ),
+    ];
+    checkout.write("plan.toml", &text.concat());
+    let status = checkout.fleet(&["run", "plan.toml", "--run", "r"]);
+    let one = Checkout::step(&status, "one");
+    assert_eq!(
+        (&one["state"], &one["reason"]),
+        (&"blocked".into(), &"work_not_read".into()),
+        "{status}"
+    );
+    assert_eq!(status["next"][0], "agent-fleet fleet diff one --run r");
+    assert_eq!(
+        Checkout::step(&status, "two")["state"],
+        "verified",
+        "{status}"
+    );
+    checkout.run(&["diff", "one"]).refused("not_found");
+    let status = checkout.fleet(&["drop", "one", "--reason", "gone", "--discard"]);
+    assert_eq!(status["state"], "done", "{status}");
+    assert!(
+        !checkout
+            .git(&["worktree", "list"])
+            .contains("share/worktrees")
+    );
+}

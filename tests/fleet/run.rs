@@ -150,3 +150,23 @@ fn nothing_is_begun_in_a_checkout_where_workers_may_not_work() {
     let status = checkout.fleet(&["run", "--run", "l"]);
     assert_eq!(Checkout::step(&status, "one")["state"], "reported");
 }
+
+#[test]
+fn a_script_can_tell_whether_all_was_done() {
+    let checkout = Checkout::with(1);
+    for (name, script, exit) in [
+        (
+            "done",
+            "write a.txt changed\nsay Status: needs-verification",
+            0,
+        ),
+        ("blocked", "say Status: blocked", 3),
+        ("failed", "exit 4", 3),
+    ] {
+        checkout.write("plan.toml", &step("one", "files = [\"a.txt\"]", script));
+        let ran = checkout.run(&["run", "plan.toml", "--run", name]);
+        assert_eq!(ran.status, exit, "{name}: {}{}", ran.stdout, ran.stderr);
+        assert_eq!(checkout.fleet(&["status", "--run", name])["state"], name);
+    }
+    checkout.run(&["run", "none.toml"]).refused("plan_invalid");
+}

@@ -150,11 +150,7 @@ impl Checkout {
     /// The same, which must succeed, for the JSON of its last line: `run` tells every change before it.
     #[track_caller]
     pub(crate) fn fleet(&self, words: &[&str]) -> Value {
-        let mut ran = self.run(words);
-        if let Some(last) = ran.stdout.lines().last() {
-            ran.stdout = String::from(last);
-        }
-        ran.success()
+        self.run(words).last_line().success()
     }
 
     /// The same in the background.

@@ -24,6 +24,9 @@ use crate::registry::project::absolute;
 use crate::sys::interrupt::Interrupts;
 use crate::sys::shell;
 
+/// Exit status of a run that was driven and did not come to its verified end.
+const NOT_DONE: u8 = 3;
+
 #[derive(Debug, clap::Args)]
 pub(super) struct RunArguments {
     /// A plan file, or the work in words; without it, a run that is there goes on
@@ -113,7 +116,13 @@ pub(super) fn to_its_end(app: &App, files: &RunFiles, ground: &Ground) -> Result
             ));
         }
     }
-    app.view(&status)
+    // A script must be able to tell without reading.
+    let exit = if board.run.state == RunState::Done {
+        0
+    } else {
+        NOT_DONE
+    };
+    app.view_with(&status, exit)
 }
 
 /// A run that has a plan, and goes on.
