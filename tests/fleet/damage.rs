@@ -6,6 +6,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use super::background::{Background, directory, lives, processes, record, until, well};
+use crate::support::background::hosts_held_by;
 use crate::support::checkout::{Checkout, step};
 use crate::support::world::wait;
 
@@ -282,7 +283,7 @@ fn a_launch_that_waits_for_its_host_never_begins_once_its_run_is_set_aside() {
     let mut first = Background::start(
         &checkout,
         &["run", "plan.toml", "--run", "old"],
-        &[("AGENT_FLEET_TEST_HOLD_HOST", hold.to_str().expect("UTF-8"))],
+        &hosts_held_by(hold.to_str().expect("UTF-8")),
     );
     until(&checkout, "old", "one", &["launching"]);
     let root = directory(&checkout, "old");

@@ -4,6 +4,7 @@
 use super::background::{
     Background, directory, kill, launches, lives, pid, processes, until, well,
 };
+use crate::support::background::hosts_held_by;
 use crate::support::checkout::{Checkout, step};
 use crate::support::ran::Ran;
 use crate::support::world::wait;
@@ -178,7 +179,7 @@ fn a_host_killed_before_its_claim_is_given_up_at_once_by_whoever_started_it() {
     let run = Background::start(
         &checkout,
         &["run", "plan.toml", "--run", "r"],
-        &[("AGENT_FLEET_TEST_HOLD_HOST", hold.to_str().expect("UTF-8"))],
+        &hosts_held_by(hold.to_str().expect("UTF-8")),
     );
     until(&checkout, "r", "one", &["launching"]);
     let launch = directory(&checkout, "r").join("launches/one.1");
@@ -205,10 +206,7 @@ fn a_host_that_comes_too_late_starts_nothing() {
     let mut first = Background::start(
         &checkout,
         &["run", "plan.toml", "--run", "r"],
-        &[
-            ("AGENT_FLEET_TEST_HOLD_AT", "host.begun"),
-            ("AGENT_FLEET_TEST_HOLD", hold.to_str().expect("UTF-8")),
-        ],
+        &hosts_held_by(hold.to_str().expect("UTF-8")),
     );
     until(&checkout, "r", "one", &["launching"]);
     let launch = directory(&checkout, "r").join("launches/one.1");

@@ -1,6 +1,6 @@
 //! `fleet stop`: ends what is meant and nothing else, loses no login, and keeps what it could not end.
 
-use crate::support::background::Background;
+use crate::support::background::{Background, hosts_held_by};
 use crate::support::checkout::{Checkout, holds, step};
 use crate::support::sandbox::{Ran, Sandbox};
 use crate::support::world::{Account, wait};
@@ -62,10 +62,7 @@ fn a_launch_that_its_host_has_not_claimed_never_begins() {
     let checkout = Checkout::with(1);
     let hold = checkout.world.sandbox.write("hold-hosts", "");
     let hold = hold.to_str().expect("UTF-8").to_owned();
-    let variables = [
-        ("AGENT_FLEET_TEST_HOLD_AT", "host.begun"),
-        ("AGENT_FLEET_TEST_HOLD", hold.as_str()),
-    ];
+    let variables = hosts_held_by(&hold);
     let mut run = Background::start_with(&checkout, "r", &holds(), &variables);
     run.until("one", "launching");
     let stopped = checkout.fleet(&["stop", "one"]);

@@ -122,6 +122,14 @@ impl<'a> Background<'a> {
     }
 }
 
+/// Variables with which hosts wait before they claim their launches, while this file is there.
+pub(crate) fn hosts_held_by(file: &str) -> [(&str, &str); 2] {
+    [
+        ("AGENT_FLEET_TEST_HOLD_AT", "host.begun"),
+        ("AGENT_FLEET_TEST_HOLD", file),
+    ]
+}
+
 fn directory(checkout: &Checkout, run: &str) -> PathBuf {
     let runs = checkout.world.sandbox.path("state/fleet/runs");
     let ending = format!("-{run}");
