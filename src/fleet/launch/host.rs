@@ -97,9 +97,10 @@ fn hold_back(_: &Context) {}
 pub fn turn(context: &Context, directory: Utf8PathBuf) -> Result<Infallible> {
     let files = LaunchFiles { directory };
     let launch: LaunchRecord = record::require(&files.launch())?;
-    let goes_on = match launch.before {
-        Some(_) => is_let_on(context, &files, &launch.token)?,
-        None => pass_gate(),
+    let goes_on = if launch.has_gate() {
+        pass_gate()
+    } else {
+        is_let_on(context, &files, &launch.token)?
     };
     if !goes_on {
         let message = format!(
@@ -122,7 +123,7 @@ pub fn turn(context: &Context, directory: Utf8PathBuf) -> Result<Infallible> {
             .map(|(name, value)| (name.to_owned(), value.to_owned()))
             .collect(),
         directory: PathBuf::from(&launch.workspace),
-        close_stdin: launch.before.is_none(),
+        close_stdin: launch.has_gate(),
     });
     Err(Error::io("start", &program, &error))
 }

@@ -15,6 +15,7 @@ pub mod judge;
 pub mod lines;
 pub mod plain;
 pub mod reader;
+pub mod told;
 pub mod transcript;
 
 #[cfg(test)]
