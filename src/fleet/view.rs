@@ -55,7 +55,8 @@ pub fn is_on_screen(files: &LaunchFiles, worker: &Worker) -> Result<bool> {
 /// Shows a worker's screen at this terminal until the person leaves or the turn is over; `None` when it has none any
 /// more.
 ///
-/// Refused with `timeout` when its host is not there in time, and as [`connect`] is.
+/// Refused with `timeout` when it is not there in time, with `exposed` when somebody else could be at its place, and
+/// with `not_found` when its host could show it nowhere.
 pub fn see(
     context: &Context,
     files: &LaunchFiles,
@@ -65,7 +66,8 @@ pub fn see(
     let Some(stream) = until_connected(context, files, worker)? else {
         return Ok(None);
     };
-    let failed = |error: std::io::Error| Error::io("show the screen of", worker.name.as_str(), &error);
+    let failed =
+        |error: std::io::Error| Error::io("show the screen of", worker.name.as_str(), &error);
     let watch = Interrupts::watch().map_err(failed)?;
     let console = Console::take().map_err(failed)?;
     let left = show(&stream, &console, purpose, &watch);
@@ -74,7 +76,11 @@ pub fn see(
 }
 
 /// The rows of a worker's screen, harmless; `None` when it has none any more.
-pub fn peek(context: &Context, files: &LaunchFiles, worker: &Worker) -> Result<Option<Vec<String>>> {
+pub fn peek(
+    context: &Context,
+    files: &LaunchFiles,
+    worker: &Worker,
+) -> Result<Option<Vec<String>>> {
     let Found::Screen(mut stream) = connect(context, files, worker)? else {
         return Ok(None);
     };
@@ -95,7 +101,7 @@ pub fn peek(context: &Context, files: &LaunchFiles, worker: &Worker) -> Result<O
 enum Found {
     /// Somebody shows it.
     Screen(UnixStream),
-    /// Its host is on its way.
+    /// Its host is on its way, or just leaves.
     NotYet,
     /// It is over.
     Over,
@@ -114,8 +120,9 @@ fn until_connected(
             Found::Over => return Ok(None),
             Found::NotYet if deadline.pause(POLL) => {}
             Found::NotYet => {
-                let message = format!("the host of `{}` has not come in time", worker.name);
-                return Err(Error::new(code::TIMEOUT, message).hint("agent-fleet fleet status"));
+                let message = format!("the screen of `{}` was not there in time", worker.name);
+                let hint = format!("agent-fleet fleet logs {}", worker.name);
+                return Err(Error::new(code::TIMEOUT, message).hint(hint));
             }
         }
     }
@@ -126,21 +133,27 @@ fn connect(context: &Context, files: &LaunchFiles, worker: &Worker) -> Result<Fo
     let observed = look(files, &worker.token, context.clock.now(), || Life::Unknown)?;
     match observed.seen {
         Seen::Waiting | Seen::Overdue => return Ok(Found::NotYet),
-        Seen::NeverStarted | Seen::Ended(_) => return Ok(Found::Over),
-        Seen::Running { .. } | Seen::Unknown => {}
+        // With the host its terminal is gone.
+        Seen::NeverStarted | Seen::Ended(_) | Seen::Unknown | Seen::Running { adopted: true } => {
+            return Ok(Found::Over);
+        }
+        Seen::Running { adopted: false } => {}
     }
     // It is written down before the process is.
     let screen: Option<ScreenRecord> = record::load(&files.screen())?;
     let Some(screen) = screen.filter(|screen| screen.token == worker.token) else {
         let log = files.host_log();
-        let message = format!("the host of `{}` could show its screen nowhere; {log} says why", worker.name);
+        let message = format!(
+            "the host of `{}` could show its screen nowhere; {log} says why",
+            worker.name
+        );
         let hint = format!("agent-fleet fleet logs {}", worker.name);
         return Err(Error::new(code::NOT_FOUND, message).hint(hint));
     };
     match place::check(&screen.socket) {
         Ok(()) => {}
-        // Its directory went with the person's login.
-        Err(_) if !screen.socket.exists() => return Ok(Found::Over),
+        // Its directory went with a login, or it is about to be said how the turn ended.
+        Err(_) if !screen.socket.exists() => return Ok(Found::NotYet),
         Err(error) => return Err(error),
     }
     match UnixStream::connect(&screen.socket) {
@@ -149,8 +162,13 @@ fn connect(context: &Context, files: &LaunchFiles, worker: &Worker) -> Result<Fo
             let message = format!("somebody else listens at `{}`", screen.socket);
             Err(Error::new(code::EXPOSED, message).hint(format!("ls -l {}", screen.socket)))
         }
-        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::ConnectionRefused) => {
-            Ok(Found::Over)
+        Err(error)
+            if matches!(
+                error.kind(),
+                ErrorKind::NotFound | ErrorKind::ConnectionRefused
+            ) =>
+        {
+            Ok(Found::NotYet)
         }
         Err(error) => Err(Error::io("connect to", &screen.socket, &error)),
     }

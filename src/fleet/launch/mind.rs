@@ -87,10 +87,12 @@ impl Minder {
     fn mind(mut self) {
         let (files, launch) = (self.files.clone(), self.launch.clone());
         let mut changes = Changes::watch();
-        changes.also(files.events());
         let mut listener = Listener::new(&files, &launch);
         let mut is_news = false;
         while !self.has_ended() {
+            // The directory of events that came is made with the first.
+            changes.also(files.events());
+            changes.also(files.events().join("new"));
             changes.wait(&[self.pid], LOOK);
             if self.has_ended() {
                 return;
@@ -160,5 +162,8 @@ impl Minder {
 pub(super) fn complain(files: &LaunchFiles, text: &str) {
     let line = text.replace('\n', " ");
     let end = line.floor_char_boundary(append::LINE_LIMIT / 2);
-    drop(append::line(files.host_log(), line.get(..end).unwrap_or_default()));
+    drop(append::line(
+        files.host_log(),
+        line.get(..end).unwrap_or_default(),
+    ));
 }
