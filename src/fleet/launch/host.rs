@@ -32,8 +32,12 @@ pub enum Hosted {
     Ended(Box<LaunchRecord>, Exit),
 }
 
-/// Hosts one turn to its end.
-pub fn host(context: &Context, directory: Utf8PathBuf) -> Result<Hosted> {
+/// Hosts one turn to its end. `_news` brings the run's records up to date, for what a turn tells before its end.
+pub fn host(
+    context: &Context,
+    directory: Utf8PathBuf,
+    _news: &dyn Fn() -> Result<()>,
+) -> Result<Hosted> {
     let files = LaunchFiles { directory };
     // Ctrl-C and hang-up are not for it; a host that is asked to end still waits for the child's exit.
     let _watch = Interrupts::watch().map_err(|error| Error::io("watch signals in", "/", &error))?;
