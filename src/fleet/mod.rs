@@ -26,6 +26,7 @@ pub mod history;
 pub mod hold;
 pub mod launch;
 pub mod ledger;
+pub mod left;
 pub mod listing;
 pub mod locate;
 pub mod merge;
@@ -57,6 +58,7 @@ pub mod turn;
 pub mod verify;
 pub mod vigil;
 pub mod wait;
+pub mod waiting;
 pub mod wake;
 pub mod worktree;
 

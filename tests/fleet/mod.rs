@@ -21,5 +21,6 @@ mod send;
 mod skill;
 mod stop;
 mod take;
+mod terminal;
 mod unread;
 mod wait;
