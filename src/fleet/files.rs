@@ -208,6 +208,11 @@ impl LaunchFiles {
         self.directory.join("receipt.json")
     }
 
+    /// Where its screen can be seen.
+    pub fn screen(&self) -> Utf8PathBuf {
+        self.directory.join("screen.json")
+    }
+
     /// How the process ended.
     pub fn exit(&self) -> Utf8PathBuf {
         self.directory.join("exit.json")

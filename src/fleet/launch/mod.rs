@@ -11,9 +11,11 @@
 pub mod attended;
 pub mod begin;
 pub mod host;
+mod mind;
 pub mod observe;
 pub mod revoke;
 pub mod signal;
+mod terminal;
 
 use camino::Utf8PathBuf;
 use jiff::Timestamp;
@@ -21,9 +23,9 @@ use serde::{Deserialize, Serialize};
 
 use super::model::{Mode, SCHEMA, StepState};
 use crate::error::{Error, Result};
-use crate::id::ProviderKind;
 use crate::id::fleet::WorkerId;
 use crate::id::hex;
+use crate::id::{ProviderKind, Task};
 use crate::sys::process;
 use crate::sys::tend::Exit;
 
@@ -87,12 +89,23 @@ impl LaunchRecord {
 
     /// The provider that it asks the broker for; `None` for the next turn of a conversation.
     pub fn provider(&self) -> Option<ProviderKind> {
-        let ours = self.arguments.iter().take_while(|word| *word != "--");
-        let mut after = ours.skip_while(|word| *word != "--provider").skip(1);
-        let name = after.next()?;
+        let name = self.value_of("--provider")?;
         ProviderKind::ALL
             .into_iter()
             .find(|kind| kind.name() == name)
+    }
+
+    /// Its task at the broker.
+    pub fn task(&self) -> Result<Task> {
+        let name = self.value_of("--task").unwrap_or_default();
+        Ok(name.parse()?)
+    }
+
+    /// What stands behind one of our own options.
+    fn value_of(&self, option: &str) -> Option<&str> {
+        let ours = self.arguments.iter().take_while(|word| *word != "--");
+        let mut after = ours.skip_while(|word| *word != option).skip(1);
+        after.next().map(String::as_str)
     }
 }
 
