@@ -238,6 +238,11 @@ impl LaunchFiles {
         self.directory.join("events")
     }
 
+    /// What a turn on a screen came to.
+    pub fn turn(&self) -> Utf8PathBuf {
+        self.directory.join("turn.json")
+    }
+
     /// The worker's report as it was when the turn ended.
     pub fn report(&self) -> Utf8PathBuf {
         self.directory.join("report.md")

@@ -26,6 +26,7 @@ pub mod history;
 pub mod hold;
 pub mod launch;
 pub mod ledger;
+pub mod left;
 pub mod listing;
 pub mod locate;
 pub mod merge;
@@ -59,6 +60,7 @@ pub mod verify;
 pub mod view;
 pub mod vigil;
 pub mod wait;
+pub mod waiting;
 pub mod wake;
 pub mod worktree;
 

@@ -22,5 +22,6 @@ mod send;
 mod skill;
 mod stop;
 mod take;
+mod terminal;
 mod unread;
 mod wait;

@@ -13,7 +13,7 @@ use crate::worker::TURN;
 use crate::world::World;
 
 /// A world with two accounts of each provider, the first preferred, and a project with a commit.
-fn world(rules: impl FnOnce(&Path) -> Value) -> (World, PathBuf) {
+pub(crate) fn world(rules: impl FnOnce(&Path) -> Value) -> (World, PathBuf) {
     let mut plan = Plan {
         scenario: json!({"accounts": {"1": {"five_hour": 10}, "2": {"five_hour": 50}}}),
         ..Plan::default()
@@ -42,7 +42,7 @@ fn world(rules: impl FnOnce(&Path) -> Value) -> (World, PathBuf) {
 }
 
 /// Runs a plan to its end.
-fn run(world: &World, project: &Path, plan: &str) -> Value {
+pub(crate) fn run(world: &World, project: &Path, plan: &str) -> Value {
     World::write(&project.join("plan.toml"), plan);
     let mut line = world.command(["fleet", "run", "plan.toml", "--run", "r"]);
     let ran = Ran::of(line.current_dir(project));
@@ -53,7 +53,7 @@ fn run(world: &World, project: &Path, plan: &str) -> Value {
 }
 
 #[track_caller]
-fn named(status: &Value, list: &str, key: &str, name: &str) -> Value {
+pub(crate) fn named(status: &Value, list: &str, key: &str, name: &str) -> Value {
     let rows = status[list].as_array().expect("a list");
     let row = rows.iter().find(|row| row[key] == name);
     row.unwrap_or_else(|| panic!("no `{name}` in {status}"))
@@ -67,7 +67,7 @@ fn was_told(log: &[Request], cli: Cli, words: &str) -> bool {
 }
 
 /// A rule for the prompts of one worker.
-fn rule(worker: &str, more: &Value, steps: &Value) -> Value {
+pub(crate) fn rule(worker: &str, more: &Value, steps: &Value) -> Value {
     let mut rule = json!({"match": format!("fleet worker {worker}\\."), "steps": steps});
     for (key, value) in more.as_object().into_iter().flatten() {
         rule[key] = value.clone();
@@ -75,7 +75,8 @@ fn rule(worker: &str, more: &Value, steps: &Value) -> Value {
     rule
 }
 
-const REPORT: &str = "Status: needs-verification\n\nIt is done.\n";
+/// A report that asks to be looked at.
+pub(crate) const REPORT: &str = "Status: needs-verification\n\nIt is done.\n";
 
 #[test]
 fn three_tickets_are_done_by_both_clis_with_a_review_by_the_other_and_a_limit_on_the_way() {
@@ -256,7 +257,12 @@ fn a_denied_tool_is_no_success_whatever_the_report_says() {
 
 /// Waits until a command of the fleet shows what is wanted.
 #[track_caller]
-fn eventually(world: &World, project: &Path, what: &str, wanted: impl Fn(&Value) -> bool) -> Value {
+pub(crate) fn eventually(
+    world: &World,
+    project: &Path,
+    what: &str,
+    wanted: impl Fn(&Value) -> bool,
+) -> Value {
     let mut last = Value::Null;
     until(what, TURN, || {
         let mut line = world.command(["fleet", "status", "--run", "r"]);

@@ -12,6 +12,7 @@ mod codex;
 pub mod event;
 pub mod handoff;
 pub mod judge;
+pub mod kept;
 pub mod lines;
 pub mod plain;
 pub mod reader;

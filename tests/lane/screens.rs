@@ -1,0 +1,240 @@
+//! Workers of a fleet in the CLIs' own screens, with nobody looking on.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use crate::cli::Cli;
+use crate::fleet::{REPORT, eventually, named, rule, run, world};
+use crate::lab::{Request, now};
+use crate::ran::Ran;
+use crate::world::World;
+
+/// A plan of one step for each CLI, `claude` and `codex`, on screens.
+const BOTH: &str = r#"
+[[step]]
+id = "claude"
+text = "The words of a ticket."
+provider = "claude"
+files = ["a.txt"]
+mode = "terminal"
+
+[[step]]
+id = "codex"
+text = "The words of a ticket."
+provider = "codex"
+files = ["b.txt"]
+mode = "terminal"
+"#;
+
+/// The plan's step of one CLI.
+fn only(cli: Cli) -> String {
+    let steps: Vec<&str> = BOTH.split("[[step]]").collect();
+    let number = match cli {
+        Cli::Claude => 1,
+        Cli::Codex => 2,
+    };
+    format!("[[step]]{}", steps[number])
+}
+
+/// What a worker does in a turn: reads its prompt, changes its file, reports, and says so.
+fn turn(project: &Path, worker: &str, launch: u32, file: &str, report: &str) -> Value {
+    let path = project.join(format!(".fleet/runs/r/reports/{worker}.md"));
+    let report = report.trim_end().replace('\n', "\\n");
+    json!([
+        {"shell": format!("cat .fleet/runs/r/prompts/{worker}.{launch}.md")},
+        {"shell": format!("echo changed >> {file} && mkdir -p .fleet/runs/r/reports && printf '{report}\\n' > {}", path.display())},
+        {"text": "finished"},
+    ])
+}
+
+fn prompt(worker: &str, launch: u32, more: &Value, steps: &Value) -> Value {
+    let mut rule = rule(worker, more, steps);
+    rule["match"] = format!("prompts/{worker}\\.{launch}\\.md").into();
+    rule
+}
+
+fn fleet(world: &World, project: &Path, words: &[&str]) -> Value {
+    let mut line = world.command(["fleet"].iter().chain(words));
+    let mut ran = Ran::of(line.current_dir(project));
+    if let Some(last) = ran.stdout.lines().last() {
+        ran.stdout = last.to_owned();
+    }
+    ran.success()
+}
+
+#[test]
+fn a_step_of_each_cli_on_its_screen_is_worked_on_for_two_turns_and_verified() {
+    const ASKS: &str = "Status: blocked\n\nWhich way?\n";
+    let (world, project) = world(|project| {
+        json!([
+            prompt(
+                "claude",
+                1,
+                &json!({}),
+                &turn(project, "claude", 1, "a.txt", ASKS)
+            ),
+            prompt(
+                "claude",
+                2,
+                &json!({}),
+                &turn(project, "claude", 2, "a.txt", REPORT)
+            ),
+            prompt(
+                "codex",
+                1,
+                &json!({}),
+                &turn(project, "codex", 1, "b.txt", ASKS)
+            ),
+            prompt(
+                "codex",
+                2,
+                &json!({}),
+                &turn(project, "codex", 2, "b.txt", REPORT)
+            ),
+        ])
+    });
+    let status = run(&world, &project, BOTH);
+    assert_eq!(status["state"], "blocked", "{status}");
+    let mut sessions = Vec::new();
+    for name in ["claude", "codex"] {
+        let worker = named(&status, "workers", "name", name);
+        assert_eq!(
+            (&worker["state"], &worker["launch"]),
+            (&"parked".into(), &1.into()),
+            "{status}"
+        );
+        let step = named(&status, "steps", "id", name);
+        assert_eq!(step["reason"], "reported_blocked", "{status}");
+        sessions.push(worker["session"].clone());
+        let logs = world
+            .command(["fleet", "logs", name, "--run", "r"])
+            .current_dir(&project)
+            .output();
+        let logs = String::from_utf8(logs.expect("it runs").stdout).expect("UTF-8");
+        assert!(logs.contains("finished"), "{logs}");
+        fleet(&world, &project, &["send", name, "--run", "r", "This way."]);
+    }
+    let status = fleet(&world, &project, &["resume", "r", "--go"]);
+    assert_eq!(status["state"], "done", "{status}");
+    for (name, session) in ["claude", "codex"].iter().zip(&sessions) {
+        let worker = named(&status, "workers", "name", name);
+        assert_eq!(
+            (&worker["launch"], &worker["session"]),
+            (&2.into(), session),
+            "{status}"
+        );
+        assert_eq!(
+            named(&status, "steps", "id", name)["attempts"],
+            0,
+            "{status}"
+        );
+    }
+    for file in ["a.txt", "b.txt"] {
+        let text = std::fs::read_to_string(project.join(file)).expect("a file");
+        assert_eq!(text, "as it was\nchanged\nchanged\n");
+    }
+}
+
+#[test]
+fn a_limit_on_either_screen_is_followed_on_another_account() {
+    for cli in [Cli::Claude, Cli::Codex] {
+        let name = cli.name();
+        let file = match cli {
+            Cli::Claude => "a.txt",
+            Cli::Codex => "b.txt",
+        };
+        let (world, project) = world(|project| {
+            let begins = json!([
+                {"shell": format!("echo begun >> {file}")},
+                {"usage_limit": {"resets_in": 3000}},
+            ]);
+            json!([
+                rule(name, &json!({"account": 1}), &begins),
+                rule(
+                    name,
+                    &json!({"account": 2}),
+                    &turn(project, name, 2, file, REPORT)
+                ),
+            ])
+        });
+        let since = now();
+        let status = run(&world, &project, &only(cli));
+        assert_eq!(status["state"], "done", "{status}");
+        let worker = named(&status, "workers", "name", name);
+        assert_eq!(
+            (&worker["launch"], &worker["profile"]),
+            (&2.into(), &format!("{name}-2").into()),
+            "{status}"
+        );
+        assert_eq!(
+            named(&status, "steps", "id", name)["attempts"],
+            0,
+            "{status}"
+        );
+        let log = world.lab.log(since);
+        let mut asked = log.iter().filter(|request| cli.asks_model(request));
+        let limit = asked
+            .clone()
+            .find(|request| request.status == Some(429))
+            .expect("the limit");
+        let later: Vec<String> = asked
+            .by_ref()
+            .filter(|request| request.account == Some(1) && request.t > limit.t)
+            .map(Request::line)
+            .collect();
+        assert!(
+            later.is_empty(),
+            "the account at its limit was asked again: {later:#?}"
+        );
+    }
+}
+
+#[test]
+fn a_permission_on_a_screen_is_told_of_and_a_stop_approves_nothing() {
+    let (world, project) = world(|project| {
+        let outside = project.parent().expect("a parent").join("outside.txt");
+        json!([rule(
+            "claude",
+            &json!({}),
+            &json!([{"write": {"path": outside, "content": "no"}}, {"text": "went"}]),
+        )])
+    });
+    World::write(&project.join("plan.toml"), &only(Cli::Claude));
+    fleet(&world, &project, &["init", "r"]);
+    fleet(
+        &world,
+        &project,
+        &["plan", "--file", "plan.toml", "--run", "r"],
+    );
+    fleet(&world, &project, &["launch", "--ready", "--run", "r"]);
+    let told = fleet(
+        &world,
+        &project,
+        &["wait", "--timeout", "100", "--run", "r"],
+    );
+    let event = &told["events"][0];
+    assert_eq!(
+        (&event["event"], &event["reason"]),
+        (&"blocked".into(), &"permission_asked".into()),
+        "{told}"
+    );
+    eventually(&world, &project, "the question", |status| {
+        let worker = named(status, "workers", "name", "claude");
+        worker["state"] == "running" && worker["reason"] == "permission_asked"
+    });
+    let since = now();
+    fleet(&world, &project, &["stop", "claude", "--run", "r"]);
+    let status = eventually(&world, &project, "the end of the worker", |status| {
+        status["active"] == 0
+    });
+    let step = named(&status, "steps", "id", "claude");
+    assert_eq!(step["reason"], "stopped", "{status}");
+    assert!(
+        !world.lab.path("outside.txt").exists(),
+        "it was approved: {status}"
+    );
+    let log = world.lab.log(since);
+    let answered = log.iter().filter(|request| Cli::Claude.asks_model(request));
+    assert_eq!(answered.count(), 0, "the tool was answered");
+}
