@@ -209,7 +209,8 @@ fn a_screen_in_a_directory_that_others_may_enter_is_not_looked_at_and_the_work_g
     mode(0o755);
     let mut viewer = attach(&checkout, &[]);
     assert_eq!(viewer.ended(), Exit::Status(2));
-    viewer.until("may be entered by other users");
+    let said = viewer.written;
+    assert!(said.contains("may be entered by other users"), "{said:?}");
     let fallen = checkout.run(&["peek", "one"]);
     fallen.refused("exposed");
     mode(0o700);

@@ -119,17 +119,18 @@ impl Terminal {
     /// Waits for the end of the command; how it ended.
     #[track_caller]
     pub(crate) fn ended(&mut self) -> Exit {
-        wait("the end at the terminal", || {
+        let exit = wait("the end at the terminal", || {
             self.look();
             self.child.ended().expect("a child")
-        })
+        });
+        self.look();
+        exit
     }
 
     /// Waits for the end of a command in a shell: the terminal is set as it was before.
     #[track_caller]
     pub(crate) fn ended_and_restored(&mut self) -> Exit {
         let exit = self.ended();
-        self.look();
         let said = |what: &str| {
             let rest = self.written.split_once(what).expect("it was said").1;
             rest.split_whitespace().next().expect("settings").to_owned()
