@@ -65,7 +65,8 @@ pub fn see(
     let Some(stream) = until_connected(context, files, worker)? else {
         return Ok(None);
     };
-    let failed = |error: std::io::Error| Error::io("show the screen of", worker.name.as_str(), &error);
+    let failed =
+        |error: std::io::Error| Error::io("show the screen of", worker.name.as_str(), &error);
     let watch = Interrupts::watch().map_err(failed)?;
     let console = Console::take().map_err(failed)?;
     let left = show(&stream, &console, purpose, &watch);
@@ -74,7 +75,11 @@ pub fn see(
 }
 
 /// The rows of a worker's screen, harmless; `None` when it has none any more.
-pub fn peek(context: &Context, files: &LaunchFiles, worker: &Worker) -> Result<Option<Vec<String>>> {
+pub fn peek(
+    context: &Context,
+    files: &LaunchFiles,
+    worker: &Worker,
+) -> Result<Option<Vec<String>>> {
     let Found::Screen(mut stream) = connect(context, files, worker)? else {
         return Ok(None);
     };
@@ -133,7 +138,10 @@ fn connect(context: &Context, files: &LaunchFiles, worker: &Worker) -> Result<Fo
     let screen: Option<ScreenRecord> = record::load(&files.screen())?;
     let Some(screen) = screen.filter(|screen| screen.token == worker.token) else {
         let log = files.host_log();
-        let message = format!("the host of `{}` could show its screen nowhere; {log} says why", worker.name);
+        let message = format!(
+            "the host of `{}` could show its screen nowhere; {log} says why",
+            worker.name
+        );
         let hint = format!("agent-fleet fleet logs {}", worker.name);
         return Err(Error::new(code::NOT_FOUND, message).hint(hint));
     };
@@ -149,7 +157,12 @@ fn connect(context: &Context, files: &LaunchFiles, worker: &Worker) -> Result<Fo
             let message = format!("somebody else listens at `{}`", screen.socket);
             Err(Error::new(code::EXPOSED, message).hint(format!("ls -l {}", screen.socket)))
         }
-        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::ConnectionRefused) => {
+        Err(error)
+            if matches!(
+                error.kind(),
+                ErrorKind::NotFound | ErrorKind::ConnectionRefused
+            ) =>
+        {
             Ok(Found::Over)
         }
         Err(error) => Err(Error::io("connect to", &screen.socket, &error)),

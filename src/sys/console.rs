@@ -18,7 +18,8 @@ use super::pty::Size;
 /// The other page, empty.
 const ENTER: &[u8] = b"\x1b[?1049h\x1b[m\x1b[2J\x1b[H";
 /// Everything that a program may have switched on is off, and the first page is back.
-const LEAVE: &[u8] = b"\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1005l\x1b[?1006l\x1b[?2004l\x1b[?1l\x1b>\x1b[0 q\
+const LEAVE: &[u8] =
+    b"\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1005l\x1b[?1006l\x1b[?2004l\x1b[?1l\x1b>\x1b[0 q\
     \x1b[m\x1b[?25h\x1b[?1049l";
 
 /// A terminal that is drawn on.

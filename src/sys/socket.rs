@@ -65,10 +65,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("s");
         let listener = listen(&path).unwrap();
-        assert_eq!(
-            listener.accept().unwrap_err().kind(),
-            ErrorKind::WouldBlock
-        );
+        assert_eq!(listener.accept().unwrap_err().kind(), ErrorKind::WouldBlock);
         let near = UnixStream::connect(&path).unwrap();
         let (far, _) = listener.accept().unwrap();
         assert!(is_ours(&near) && is_ours(&far));

@@ -129,7 +129,10 @@ fn is_shown(app: &App, files: &LaunchFiles, worker: &Worker, purpose: Purpose) -
 
 /// There is no screen to type at.
 fn idle(worker: &Worker) -> Error {
-    let message = format!("the turn of `{}` is over, so it has no screen now", worker.name);
+    let message = format!(
+        "the turn of `{}` is over, so it has no screen now",
+        worker.name
+    );
     let hint = format!("agent-fleet fleet take {}", worker.name);
     Error::new(code::STEP_NOT_READY, message).hint(hint)
 }

@@ -160,5 +160,8 @@ impl Minder {
 pub(super) fn complain(files: &LaunchFiles, text: &str) {
     let line = text.replace('\n', " ");
     let end = line.floor_char_boundary(append::LINE_LIMIT / 2);
-    drop(append::line(files.host_log(), line.get(..end).unwrap_or_default()));
+    drop(append::line(
+        files.host_log(),
+        line.get(..end).unwrap_or_default(),
+    ));
 }

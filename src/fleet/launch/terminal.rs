@@ -90,7 +90,10 @@ impl OnScreen {
         let viewers = match show(context, files, launch) {
             Ok(viewers) => Some(viewers),
             Err(error) => {
-                complain(files, &format!("its screen cannot be seen: {}", error.message));
+                complain(
+                    files,
+                    &format!("its screen cannot be seen: {}", error.message),
+                );
                 None
             }
         };
@@ -162,7 +165,11 @@ impl OnScreen {
             }
             watched.push(PollFd::new(&self.pty, flags));
         }
-        watched.extend(self.ending.iter().map(|one| PollFd::new(one, PollFlags::IN)));
+        watched.extend(
+            self.ending
+                .iter()
+                .map(|one| PollFd::new(one, PollFlags::IN)),
+        );
         if let Some(viewers) = &self.viewers {
             let all = viewers.watched(self.room()).into_iter();
             watched.extend(all.map(|(one, flags)| PollFd::from_borrowed_fd(one, flags)));

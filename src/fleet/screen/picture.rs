@@ -13,7 +13,8 @@ use vt100::{Cell, Color, Parser};
 use crate::sys::pty::Size;
 
 /// Keys are sent as by a terminal to which nothing was said.
-const PLAIN_KEYS: &str = "\x1b[?1l\x1b>\x1b[?2004l\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1005l\x1b[?1006l\x1b[0 q";
+const PLAIN_KEYS: &str =
+    "\x1b[?1l\x1b>\x1b[?2004l\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1005l\x1b[?1006l\x1b[0 q";
 /// Fewest rows of a viewer that has a line at its end to tell how to leave.
 const FEWEST_ROWS: u16 = 4;
 
@@ -24,7 +25,10 @@ pub struct Screen {
 
 impl std::fmt::Debug for Screen {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.debug_struct("Screen").field("size", &self.size()).finish_non_exhaustive()
+        formatter
+            .debug_struct("Screen")
+            .field("size", &self.size())
+            .finish_non_exhaustive()
     }
 }
 
@@ -80,7 +84,9 @@ impl Screen {
         let cell = |column| screen.cell(row, column);
         let empty = Style::default();
         let is_blank = |cell: &Cell| {
-            Style::of(cell) == empty && matches!(cell.contents(), "" | " ") && !cell.is_wide_continuation()
+            Style::of(cell) == empty
+                && matches!(cell.contents(), "" | " ")
+                && !cell.is_wide_continuation()
         };
         let end = (0..columns.min(self.size().columns))
             .rev()
@@ -240,7 +246,9 @@ impl View {
         self.rows = rows;
         if is_new && room.rows < self.size.rows {
             let line = self.last_line();
-            drawn.push_str(&format_args!("\x1b[{};1H\x1b[m\x1b[K{line}", self.size.rows).to_string());
+            drawn.push_str(
+                &format_args!("\x1b[{};1H\x1b[m\x1b[K{line}", self.size.rows).to_string(),
+            );
         }
         if self.purpose == Purpose::Type {
             let keys = terminal.input_mode_formatted();
@@ -306,7 +314,10 @@ mod tests {
         assert!(red.bold() && red.fgcolor() == vt100::Color::Idx(1));
         screen.feed(b"\x1b[4;1Hfour\x1b[?25l");
         let second = view.draw(&screen);
-        assert!(second.contains("four") && !second.contains("two"), "{second:?}");
+        assert!(
+            second.contains("four") && !second.contains("two"),
+            "{second:?}"
+        );
         shown.feed(second.as_bytes());
         assert_eq!(shown.text()[3], "four");
         assert!(shown.parser.screen().hide_cursor());
@@ -327,8 +338,12 @@ mod tests {
         assert!(drawn.contains("pagelink"), "{drawn:?}");
         let mut rest = drawn.as_str();
         while let Some((_, after)) = rest.split_once('\x1b') {
-            let sequence = after.strip_prefix('[').expect("no sequence of another kind");
-            let end = sequence.find(|letter: char| letter.is_ascii_alphabetic()).unwrap();
+            let sequence = after
+                .strip_prefix('[')
+                .expect("no sequence of another kind");
+            let end = sequence
+                .find(|letter: char| letter.is_ascii_alphabetic())
+                .unwrap();
             let (parameters, kind) = (&sequence[..end], &sequence[end..=end]);
             let is_known = match kind {
                 "H" | "K" | "m" => !parameters.contains('?'),

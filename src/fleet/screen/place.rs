@@ -162,6 +162,9 @@ mod tests {
         let long = root.join("x".repeat(LONGEST_PATH));
         create_dir(&long).unwrap();
         let path = prepare(&context(&long, &root), TOKEN).unwrap();
-        assert!(path.starts_with(&root) && path.as_str().len() <= LONGEST_PATH, "{path}");
+        assert!(
+            path.starts_with(&root) && path.as_str().len() <= LONGEST_PATH,
+            "{path}"
+        );
     }
 }

@@ -170,7 +170,8 @@ impl Viewer {
         match self.stream.read(&mut bytes) {
             Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
             Ok(count) => self.frames.feed(bytes.get(..count).unwrap_or_default()),
-            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
+            Err(error)
+                if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
             Err(error) => return Err(error),
         }
         let garbled = |_: Garbled| io::Error::from(ErrorKind::InvalidData);
@@ -231,7 +232,11 @@ impl Viewer {
     }
 
     fn send(&mut self) -> io::Result<()> {
-        while let Some(rest) = self.drawing.get(self.taken..).filter(|rest| !rest.is_empty()) {
+        while let Some(rest) = self
+            .drawing
+            .get(self.taken..)
+            .filter(|rest| !rest.is_empty())
+        {
             match self.stream.write(rest) {
                 Ok(count) => self.taken += count,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
@@ -313,7 +318,10 @@ mod tests {
     fn every_viewer_sees_the_screen_and_one_that_goes_costs_the_others_nothing() {
         let mut world = World::new();
         world.screen.feed(b"before");
-        let (mut one, mut two) = (world.comes(&Frame::Look(SIZE)), world.comes(&Frame::Look(SIZE)));
+        let (mut one, mut two) = (
+            world.comes(&Frame::Look(SIZE)),
+            world.comes(&Frame::Look(SIZE)),
+        );
         world.turn();
         let (mut first, mut second) = (Screen::new(SIZE), Screen::new(SIZE));
         assert!(World::seen(&mut one, &mut first).starts_with("before"));
@@ -359,13 +367,17 @@ mod tests {
     fn who_types_is_known_and_its_keys_and_its_size_are_wished_for() {
         let mut world = World::new();
         let mut typing = world.comes(&Frame::Type(SIZE));
-        typing.write_all(&Frame::Keys(b"yes".to_vec()).bytes()).unwrap();
+        typing
+            .write_all(&Frame::Keys(b"yes".to_vec()).bytes())
+            .unwrap();
         let wishes = world.viewers.hear(&world.screen, Keys::Taken);
         // Its last line tells how to leave.
         assert_eq!(wishes.size, Some(Size { rows: 9, ..SIZE }));
         assert_eq!(wishes.keys, b"yes");
         assert!(world.viewers.is_typed_at());
-        typing.write_all(&Frame::Keys(b"no".to_vec()).bytes()).unwrap();
+        typing
+            .write_all(&Frame::Keys(b"no".to_vec()).bytes())
+            .unwrap();
         let later = world.viewers.hear(&world.screen, Keys::Later);
         assert!(later.keys.is_empty());
         assert_eq!(world.viewers.hear(&world.screen, Keys::Taken).keys, b"no");
@@ -384,9 +396,7 @@ mod tests {
         let mut text = String::new();
         peek.read_to_string(&mut text).unwrap();
         assert_eq!(text, "one\ntwo");
-        let _all: Vec<UnixStream> = (0..MOST)
-            .map(|_| world.comes(&Frame::Look(SIZE)))
-            .collect();
+        let _all: Vec<UnixStream> = (0..MOST).map(|_| world.comes(&Frame::Look(SIZE))).collect();
         world.turn();
         let mut late = UnixStream::connect(&world.socket).unwrap();
         world.turn();
