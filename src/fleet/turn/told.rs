@@ -34,8 +34,8 @@ use crate::sys::filesystem::Identity;
 /// tells of, as about trust, a login or an update.
 pub const START_PATIENCE: Duration = Duration::from_secs(20);
 /// How long the hooks of a turn's end may take where the transcript does not say that they are over: they may send the
-/// worker back to work.
-pub const HOOKS_PATIENCE: Duration = Duration::from_mins(2);
+/// worker back to work. Claude Code lets one take ten minutes.
+pub const HOOKS_PATIENCE: Duration = Duration::from_mins(10);
 /// How long the record of a failed request may take to be written after the event that told of it.
 pub const RECORD_PATIENCE: Duration = Duration::from_secs(5);
 

@@ -210,8 +210,9 @@ mod tests {
         assert_eq!((over.is_stated, &over.answer), (true, &looks.answer));
         assert_eq!(over.answer.as_deref(), Some("done"));
         assert_eq!(over.at.unwrap().to_string(), "2026-11-30T12:28:02Z");
-        let sent_back = told(4, "Stop hook feedback:\n- the tests fail");
-        let open = closing(&[&asked, &words, &hooks, &sent_back]);
+        // As it was written when a hook held the worker back.
+        let sent_back = told(3, "Stop hook feedback:\n[make]: the tests fail");
+        let open = closing(&[&asked, &words, &sent_back, &hooks]);
         assert_eq!((open.outcome, open.answer), (None, None));
     }
 

@@ -3,19 +3,12 @@
 //! `task_started`, `task_complete` and `turn_aborted` are Codex's own words for a turn's begin and end, in the terminal
 //! and without it alike; a failed turn has `error` (run with 0.171). What a tool gave is a `…_output` item.
 
-use std::collections::BTreeMap;
-
 use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::provider::closing::{Closing, Command, Outcome};
 use crate::provider::home::conversation::Tail;
 use crate::snapshot::evidence::word;
-
-/// How the line begins that tells a command's exit status, among the first [`HEAD`] of its answer.
-const EXITED: [&str; 2] = ["Process exited with code ", "Exit code: "];
-/// Lines of an answer that are Codex's own.
-const HEAD: usize = 6;
 
 /// How it stands.
 pub(super) fn of(tail: &Tail) -> Closing {
@@ -25,7 +18,7 @@ pub(super) fn of(tail: &Tail) -> Closing {
         "\"task_started\"",
         "\"task_complete\"",
         "\"turn_aborted\"",
-        "\"agent_message\"",
+        "\"AgentMessage\"",
         "_output\"",
     ]) {
         let payload = &line["payload"];
@@ -49,8 +42,8 @@ pub(super) fn of(tail: &Tail) -> Closing {
                 found.is_stated = true;
                 found.outcome = Some(Outcome::Interrupted);
             }
-            (Some("event_msg"), "agent_message") if !open && found.answer.is_none() => {
-                found.answer = payload["message"].as_str().map(str::to_owned);
+            (Some("event_msg"), "item_completed") if !open && found.answer.is_none() => {
+                found.answer = item(payload, "AgentMessage").and_then(said);
             }
             _ => {}
         }
@@ -60,54 +53,44 @@ pub(super) fn of(tail: &Tail) -> Closing {
 
 /// The commands that ended at or after `from`.
 pub(super) fn commands(tail: &Tail, from: Timestamp) -> Vec<Command> {
-    let mut asked: BTreeMap<String, String> = BTreeMap::new();
-    let mut found = Vec::new();
-    let mut lines: Vec<Value> = tail
-        .newest(&["\"function_call\"", "\"function_call_output\""])
-        .filter(|line| line["type"] == "response_item")
+    let mut found: Vec<Command> = tail
+        .newest(&["\"CommandExecution\""])
+        .take_while(|line| tail.time(line).is_some_and(|at| at >= from))
+        .filter(|line| line["type"] == "event_msg")
+        .filter_map(|line| {
+            let item = item(&line["payload"], "CommandExecution")?;
+            let status = item["exit_code"].as_i64();
+            Some(Command {
+                text: command(&item["command"])?,
+                status,
+                failed: item["status"] != "completed" || status.is_some_and(|status| status != 0),
+            })
+        })
         .collect();
-    lines.reverse();
-    for line in &lines {
-        let payload = &line["payload"];
-        let id = payload["call_id"].as_str().unwrap_or_default().to_owned();
-        match payload["type"].as_str() {
-            Some("function_call") => {
-                asked.extend(command(&payload["arguments"]).map(|command| (id, command)));
-            }
-            Some("function_call_output") => {
-                let ended = tail.time(line).is_some_and(|at| at >= from);
-                if let (Some(text), true) = (asked.remove(&id), ended) {
-                    let status = status(&payload["output"]);
-                    found.push(Command {
-                        text,
-                        status,
-                        failed: status != Some(0),
-                    });
-                }
-            }
-            _ => {}
-        }
-    }
+    found.reverse();
     found
 }
 
-/// The command among a tool's arguments, which are JSON in a text; one given as words ends with its script.
-fn command(arguments: &Value) -> Option<String> {
-    let arguments: Value = serde_json::from_str(arguments.as_str()?).ok()?;
-    let given = [&arguments["cmd"], &arguments["command"]];
-    given.into_iter().find_map(|given| {
-        let last = given.as_array().and_then(|words| words.last());
-        last.unwrap_or(given).as_str().map(str::to_owned)
-    })
+/// What a worker or a tool has done, where it is of this kind.
+fn item<'a>(payload: &'a Value, kind: &str) -> Option<&'a Value> {
+    let item = &payload["item"];
+    (payload["type"] == "item_completed" && item["type"] == kind).then_some(item)
 }
 
-/// The exit status that a command's answer begins with.
-fn status(output: &Value) -> Option<i64> {
-    let text = output.as_str().or_else(|| output["content"].as_str())?;
-    text.lines().take(HEAD).find_map(|line| {
-        let rest = EXITED.iter().find_map(|begin| line.strip_prefix(begin))?;
-        rest.trim().parse().ok()
-    })
+/// The command itself: its words are the shell that runs it, what makes that run it, and it.
+fn command(words: &Value) -> Option<String> {
+    let words: Vec<&str> = words.as_array()?.iter().filter_map(Value::as_str).collect();
+    match words[..] {
+        [_, "-lc" | "-c", script] => Some(script.to_owned()),
+        _ => Some(words.join(" ")),
+    }
+}
+
+/// What a worker said.
+fn said(item: &Value) -> Option<String> {
+    let parts = item["content"].as_array()?.iter();
+    let texts: Vec<&str> = parts.filter_map(|part| part["text"].as_str()).collect();
+    Some(texts.join("\n"))
 }
 
 fn outcome(error: &Value) -> Outcome {
@@ -125,7 +108,7 @@ fn outcome(error: &Value) -> Outcome {
 
 #[cfg(test)]
 mod tests {
-    use super::of;
+    use super::{commands, of};
     use crate::provider::closing::{Closing, Outcome};
     use crate::provider::home::conversation::Tail;
     use serde_json::{Value, json};
@@ -149,11 +132,12 @@ mod tests {
     #[test]
     fn a_turn_is_over_when_codex_says_so_and_not_before() {
         let began = event(1, "task_started", &json!({}));
-        let said = event(2, "agent_message", &json!({"message": "on it"}));
+        let words = json!({"type": "AgentMessage", "content": [{"type": "Text", "text": "on it"}]});
+        let said = event(2, "item_completed", &json!({"item": words}));
         let gave = line(
             3,
             "response_item",
-            &json!({"type": "function_call_output", "output": "task_complete"}),
+            &json!({"type": "custom_tool_call_output", "output": "task_complete"}),
         );
         let done = event(4, "task_complete", &json!({"last_agent_message": "done"}));
         let open = closing(&[began.clone(), said.clone(), gave.clone()]);
@@ -175,6 +159,50 @@ mod tests {
         assert_eq!(
             closing(&[began, said, cut]).outcome,
             Some(Outcome::Interrupted)
+        );
+    }
+
+    #[test]
+    fn commands_have_their_status_and_earlier_ones_are_another_turns() {
+        let ran = |second, command: &Value, more: &Value| {
+            let mut item = json!({"type": "CommandExecution", "command": command});
+            let more = more.as_object().unwrap().clone();
+            item.as_object_mut().unwrap().extend(more);
+            event(second, "item_completed", &json!({"item": item}))
+        };
+        let shell = |script: &str| json!(["/bin/bash", "-lc", script]);
+        let lines = [
+            ran(
+                1,
+                &shell("earlier"),
+                &json!({"status": "completed", "exit_code": 0}),
+            ),
+            ran(
+                3,
+                &shell("make; exit 3"),
+                &json!({"status": "failed", "exit_code": 3}),
+            ),
+            ran(
+                4,
+                &json!(["ls", "-l"]),
+                &json!({"status": "completed", "exit_code": 0}),
+            ),
+            ran(5, &shell("rm"), &json!({"status": "declined"})),
+        ];
+        let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+        let from = "2026-11-30T12:28:02Z".parse().unwrap();
+        let found = commands(&Tail::of(&lines), from);
+        let found: Vec<_> = found
+            .iter()
+            .map(|one| (one.text.as_str(), one.status, one.failed))
+            .collect();
+        assert_eq!(
+            found,
+            [
+                ("make; exit 3", Some(3), true),
+                ("ls -l", Some(0), false),
+                ("rm", None, true)
+            ]
         );
     }
 
