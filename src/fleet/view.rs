@@ -55,7 +55,8 @@ pub fn is_on_screen(files: &LaunchFiles, worker: &Worker) -> Result<bool> {
 /// Shows a worker's screen at this terminal until the person leaves or the turn is over; `None` when it has none any
 /// more.
 ///
-/// Refused with `timeout` when its host is not there in time, and as [`connect`] is.
+/// Refused with `timeout` when it is not there in time, with `exposed` when somebody else could be at its place, and
+/// with `not_found` when its host could show it nowhere.
 pub fn see(
     context: &Context,
     files: &LaunchFiles,
@@ -100,7 +101,7 @@ pub fn peek(
 enum Found {
     /// Somebody shows it.
     Screen(UnixStream),
-    /// Its host is on its way.
+    /// Its host is on its way, or just leaves.
     NotYet,
     /// It is over.
     Over,
@@ -119,8 +120,9 @@ fn until_connected(
             Found::Over => return Ok(None),
             Found::NotYet if deadline.pause(POLL) => {}
             Found::NotYet => {
-                let message = format!("the host of `{}` has not come in time", worker.name);
-                return Err(Error::new(code::TIMEOUT, message).hint("agent-fleet fleet status"));
+                let message = format!("the screen of `{}` was not there in time", worker.name);
+                let hint = format!("agent-fleet fleet logs {}", worker.name);
+                return Err(Error::new(code::TIMEOUT, message).hint(hint));
             }
         }
     }
@@ -131,8 +133,11 @@ fn connect(context: &Context, files: &LaunchFiles, worker: &Worker) -> Result<Fo
     let observed = look(files, &worker.token, context.clock.now(), || Life::Unknown)?;
     match observed.seen {
         Seen::Waiting | Seen::Overdue => return Ok(Found::NotYet),
-        Seen::NeverStarted | Seen::Ended(_) => return Ok(Found::Over),
-        Seen::Running { .. } | Seen::Unknown => {}
+        // With the host its terminal is gone.
+        Seen::NeverStarted | Seen::Ended(_) | Seen::Unknown | Seen::Running { adopted: true } => {
+            return Ok(Found::Over);
+        }
+        Seen::Running { adopted: false } => {}
     }
     // It is written down before the process is.
     let screen: Option<ScreenRecord> = record::load(&files.screen())?;
@@ -147,8 +152,8 @@ fn connect(context: &Context, files: &LaunchFiles, worker: &Worker) -> Result<Fo
     };
     match place::check(&screen.socket) {
         Ok(()) => {}
-        // Its directory went with the person's login.
-        Err(_) if !screen.socket.exists() => return Ok(Found::Over),
+        // Its directory went with a login, or it is about to be said how the turn ended.
+        Err(_) if !screen.socket.exists() => return Ok(Found::NotYet),
         Err(error) => return Err(error),
     }
     match UnixStream::connect(&screen.socket) {
@@ -163,7 +168,7 @@ fn connect(context: &Context, files: &LaunchFiles, worker: &Worker) -> Result<Fo
                 ErrorKind::NotFound | ErrorKind::ConnectionRefused
             ) =>
         {
-            Ok(Found::Over)
+            Ok(Found::NotYet)
         }
         Err(error) => Err(Error::io("connect to", &screen.socket, &error)),
     }

@@ -291,6 +291,7 @@ mod tests {
     #[test]
     fn a_private_directory_is_in_place_and_nobody_else_may_enter_it() {
         let (_kept, root) = directory();
+        set_permissions(&root, Permissions::from_mode(0o700)).unwrap();
         check_private("the directory", &root).unwrap();
         for mode in [0o750, 0o701, 0o777] {
             set_permissions(&root, Permissions::from_mode(mode)).unwrap();

@@ -17,6 +17,7 @@ mod recover;
 mod reviews;
 mod rules;
 mod run;
+mod screen;
 mod send;
 mod skill;
 mod stop;

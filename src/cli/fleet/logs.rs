@@ -109,7 +109,8 @@ pub(super) fn attach(app: &App, arguments: AttachArguments) -> Result<Outcome> {
 /// Whether the provider's screen is shown, and not the transcript; refused where keys could not reach it.
 fn is_shown(app: &App, files: &LaunchFiles, worker: &Worker, purpose: Purpose) -> Result<bool> {
     let is_on_screen = view::is_on_screen(files, worker)?;
-    let is_at_terminal = Console::is_there();
+    let kind = app.context.variables.text("TERM");
+    let is_at_terminal = Console::is_there() && kind.is_some_and(|kind| kind != "dumb");
     match purpose {
         Purpose::Look => Ok(is_on_screen && is_at_terminal && app.format == Format::Human),
         Purpose::Type if worker.mode == Mode::Headless => {
@@ -118,7 +119,7 @@ fn is_shown(app: &App, files: &LaunchFiles, worker: &Worker, purpose: Purpose) -
             Err(Error::new(code::USAGE, message).hint(hint))
         }
         Purpose::Type if !is_at_terminal => {
-            let message = "keys are typed at a terminal, and standard input or output is none";
+            let message = "keys are typed at a terminal, and this is none that can be drawn on";
             let hint = format!("agent-fleet fleet send {} TEXT", worker.name);
             Err(Error::new(code::USAGE, message).hint(hint))
         }

@@ -87,10 +87,12 @@ impl Minder {
     fn mind(mut self) {
         let (files, launch) = (self.files.clone(), self.launch.clone());
         let mut changes = Changes::watch();
-        changes.also(files.events());
         let mut listener = Listener::new(&files, &launch);
         let mut is_news = false;
         while !self.has_ended() {
+            // The directory of events that came is made with the first.
+            changes.also(files.events());
+            changes.also(files.events().join("new"));
             changes.wait(&[self.pid], LOOK);
             if self.has_ended() {
                 return;

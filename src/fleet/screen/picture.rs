@@ -353,7 +353,7 @@ mod tests {
             assert!(is_known, "{drawn:?}");
             rest = &sequence[end + 1..];
         }
-        assert!(!rest.contains('\x07'));
+        assert!(!drawn.contains('\x07'), "{drawn:?}");
     }
 
     #[test]
