@@ -51,10 +51,6 @@ impl Console {
     }
 
     /// Draws.
-    #[expect(
-        clippy::unused_self,
-        reason = "only a terminal that was taken over is drawn on"
-    )]
     pub fn draw(&self, bytes: &[u8]) -> io::Result<()> {
         let output = rustix::stdio::stdout();
         let mut rest = bytes;
@@ -75,10 +71,6 @@ impl Console {
     }
 
     /// Takes the keys that were typed: how many bytes, or `None` when the terminal is gone.
-    #[expect(
-        clippy::unused_self,
-        reason = "only a terminal that was taken over gives single keys"
-    )]
     pub fn keys(&self, buffer: &mut [u8]) -> Option<usize> {
         match rustix::io::read(rustix::stdio::stdin(), buffer) {
             Ok(count @ 1..) => Some(count),
@@ -88,7 +80,6 @@ impl Console {
     }
 
     /// Its size now; the usual one where it has none.
-    #[expect(clippy::unused_self, reason = "it is this terminal's")]
     pub fn size(&self) -> Size {
         let found = tcgetwinsize(rustix::stdio::stdout()).ok();
         let found = found.filter(|size| size.ws_row > 0 && size.ws_col > 0);

@@ -168,15 +168,12 @@ pub(super) fn peek(app: &App, arguments: &PeekArguments) -> Result<Outcome> {
     if view::is_on_screen(&files, worker)? {
         rows = view::peek(&app.context, &files, worker)?;
     }
-    let (source, lines) = match rows {
-        Some(mut rows) => {
-            let from = rows.len().saturating_sub(arguments.lines);
-            ("screen", rows.split_off(from))
-        }
-        None => {
-            let lines = follow::peek(&app.context, &board, worker, arguments.lines)?;
-            ("transcript", lines)
-        }
+    let (source, lines) = if let Some(mut rows) = rows {
+        let from = rows.len().saturating_sub(arguments.lines);
+        ("screen", rows.split_off(from))
+    } else {
+        let lines = follow::peek(&app.context, &board, worker, arguments.lines)?;
+        ("transcript", lines)
     };
     app.view(&Peek {
         schema: 1,

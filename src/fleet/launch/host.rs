@@ -42,14 +42,15 @@ enum Child {
     /// Its output goes to files, and its standard input is its gate.
     Headless(Tended),
     /// It has a terminal of ours, and goes on when `started.json` names it.
-    OnScreen(OnScreen),
+    OnScreen(Box<OnScreen>),
 }
 
 impl Child {
     fn start(context: &Context, files: &LaunchFiles, launch: &LaunchRecord) -> Result<Self> {
         let program = program(context, TURN_VERB, files)?;
         if launch.is_on_screen() {
-            return OnScreen::start(context, files, launch, program).map(Self::OnScreen);
+            let child = OnScreen::start(context, files, launch, program)?;
+            return Ok(Self::OnScreen(Box::new(child)));
         }
         let output = append::stream(files.output())?;
         let errors = append::stream(files.errors())?;
