@@ -216,6 +216,30 @@ mod tests {
         assert_eq!((open.outcome, open.answer), (None, None));
     }
 
+    /// Which of the lines of a transcript ended its turn.
+    fn over(fixture: &str) -> Vec<usize> {
+        let tails = Tail::grown(fixture);
+        let all = tails.iter().enumerate();
+        all.filter(|(_, tail)| of(tail).is_stated)
+            .map(|(index, _)| index + 1)
+            .collect()
+    }
+
+    #[test]
+    fn what_claude_code_wrote_is_over_where_it_was() {
+        // Prompt, tool, its answer and the last words, with lines of the screen's between; then the hooks.
+        assert_eq!(over("transcript_claude/terminal.jsonl"), [8, 9, 10]);
+        let tails = Tail::grown("transcript_claude/terminal.jsonl");
+        let ran = commands(&tails[9], jiff::Timestamp::MIN);
+        assert_eq!(
+            (ran[0].text.as_str(), ran[0].status),
+            ("echo made; exit 3", Some(3))
+        );
+        assert_eq!(of(&tails[9]).answer.as_deref(), Some("finished"));
+        // A hook sent it back to work once.
+        assert_eq!(over("transcript_claude/held-back.jsonl"), [8, 9, 10]);
+    }
+
     #[test]
     fn a_tool_that_is_asked_for_goes_on_until_it_answered() {
         let tool = json!([{"type": "tool_use", "name": "Write", "input": {}}]);

@@ -163,6 +163,24 @@ mod tests {
     }
 
     #[test]
+    fn what_codex_wrote_is_over_where_it_was() {
+        let tails = Tail::grown("transcript_codex/terminal.jsonl");
+        let stands = tails.iter().map(of);
+        let over: Vec<bool> = stands.map(|one| one.outcome.is_some()).collect();
+        let mut expected = vec![false; tails.len()];
+        expected[tails.len() - 1] = true;
+        assert_eq!(over, expected);
+        let last = tails.last().unwrap();
+        assert_eq!(of(last).answer.as_deref(), Some("finished"));
+        assert!(of(last).acted.is_some());
+        let ran = commands(last, jiff::Timestamp::MIN);
+        assert_eq!(
+            (ran[0].text.as_str(), ran[0].status),
+            ("echo made; exit 3", Some(3))
+        );
+    }
+
+    #[test]
     fn commands_have_their_status_and_earlier_ones_are_another_turns() {
         let ran = |second, command: &Value, more: &Value| {
             let mut item = json!({"type": "CommandExecution", "command": command});
