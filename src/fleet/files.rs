@@ -213,6 +213,11 @@ impl LaunchFiles {
         self.directory.join("screen.json")
     }
 
+    /// There while a person is at its keys.
+    pub fn typed(&self) -> Utf8PathBuf {
+        self.directory.join("typed")
+    }
+
     /// How the process ended.
     pub fn exit(&self) -> Utf8PathBuf {
         self.directory.join("exit.json")

@@ -17,6 +17,8 @@ pub enum Waits {
     Start,
     /// A permission; the first that is asked for in its launch is 1.
     Permission(usize),
+    /// That the person leaves who is at its keys: its turn is not over before.
+    Keys,
 }
 
 impl Waits {
@@ -29,6 +31,7 @@ impl Waits {
         Ok(match told.asked {
             _ if told.is_start_blocked(context.clock.now()) => Self::Start,
             Some(number) => Self::Permission(number),
+            None if files.typed().exists() => Self::Keys,
             None => Self::Nothing,
         })
     }
@@ -39,13 +42,14 @@ impl Waits {
             Self::Nothing => (WorkerState::Running, None),
             Self::Start => (WorkerState::StartBlocked, None),
             Self::Permission(_) => (WorkerState::Running, Some("permission_asked")),
+            Self::Keys => (WorkerState::Running, Some("typed_at")),
         }
     }
 
     /// Tells the lead, once for each thing that is waited for.
     pub fn tell(self, context: &Context, board: &mut Board, worker: &Worker) -> Result<()> {
         let (what, reason) = match self {
-            Self::Nothing => return Ok(()),
+            Self::Nothing | Self::Keys => return Ok(()),
             Self::Start => ("start_blocked".to_owned(), "start_blocked"),
             Self::Permission(number) => (format!("permission.{number}"), "permission_asked"),
         };

@@ -91,6 +91,10 @@ fn only_who_asked_for_it_types_and_the_turn_is_not_over_before_the_keys_are_left
     run.until_busy("one", "a.txt");
     let mut typing = Terminal::start_in_shell(&checkout.line(&["attach", "one", "--type"]));
     typing.until("your keys go to it; Ctrl-\\ leaves");
+    wait("the lead to be told", || {
+        let one = Checkout::worker(&run.status(), "one");
+        (one["reason"] == "typed_at").then_some(())
+    });
     let mut looking = attach(&checkout, &[]);
     looking.until("on the screen");
     looking.types("write c.txt looked on\r");

@@ -18,7 +18,8 @@ use crate::error::{Error, Result};
 use crate::fleet::files::{LaunchFiles, RunFiles};
 use crate::fleet::tick;
 use crate::fleet::turn::told::{Heard, Listener};
-use crate::store::append;
+use crate::store::touch::touch;
+use crate::store::{append, directory};
 use crate::sys::changes::Changes;
 use crate::sys::tend::Signal;
 
@@ -56,6 +57,8 @@ struct Minder {
     watched: Arc<Watched>,
     /// What went wrong last, so that it is said once.
     complaint: Option<String>,
+    /// Whether it is told that a person is at the keys.
+    is_told: bool,
     asked: Option<Deadline>,
 }
 
@@ -76,6 +79,7 @@ pub(super) fn mind(
         pid,
         watched: Arc::clone(watched),
         complaint: None,
+        is_told: false,
         asked: None,
     };
     Builder::new()
@@ -97,6 +101,8 @@ impl Minder {
             if self.has_ended() {
                 return;
             }
+            let told = self.tell_of_keys();
+            is_news |= self.note(told).unwrap_or_default();
             let heard = listener.hear(&self.context);
             let heard = self.note(heard).unwrap_or(Heard::Nothing);
             is_news |= heard == Heard::News;
@@ -113,6 +119,21 @@ impl Minder {
 
     fn has_ended(&self) -> bool {
         self.watched.ended.load(Ordering::SeqCst)
+    }
+
+    /// Says to everybody whether a person is at the keys; whether that was not known.
+    fn tell_of_keys(&mut self) -> Result<bool> {
+        let is_typed_at = self.watched.typed_at.load(Ordering::SeqCst);
+        if is_typed_at == self.is_told {
+            return Ok(false);
+        }
+        if is_typed_at {
+            touch(self.files.typed())?;
+        } else {
+            directory::remove_file(self.files.typed())?;
+        }
+        self.is_told = is_typed_at;
+        Ok(true)
     }
 
     /// Asks the process to end, unless a person is at its keys.
