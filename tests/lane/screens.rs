@@ -292,3 +292,46 @@ fn a_permission_on_a_screen_is_told_of_and_a_stop_approves_nothing() {
     let answered = log.iter().filter(|request| Cli::Claude.asks_model(request));
     assert_eq!(answered.count(), 0, "the tool was answered");
 }
+
+#[test]
+fn the_screen_of_either_cli_can_be_seen_while_its_turn_goes_on() {
+    let (world, project) = world(|project| {
+        let rules = ["claude", "codex"].map(|name| {
+            let file = if name == "claude" { "a.txt" } else { "b.txt" };
+            let mut steps = turn(project, name, 1, file, REPORT);
+            let wait = "while [ ! -e .fleet/runs/go ]; do sleep 0.1; done";
+            steps[0]["shell"] = wait.into();
+            rule(name, &json!({}), &steps)
+        });
+        json!(rules)
+    });
+    World::write(&project.join("plan.toml"), BOTH);
+    for words in [
+        &["init", "r"][..],
+        &["plan", "--file", "plan.toml", "--run", "r"],
+        &["launch", "--ready", "--run", "r"],
+    ] {
+        fleet(&world, &project, words);
+    }
+    for name in ["claude", "codex"] {
+        let peek = || fleet(&world, &project, &["peek", name, "--run", "r"]);
+        eventually(&world, &project, "the prompt on the screen", |_| {
+            let seen = peek();
+            let rows = seen["lines"].as_array().expect("lines");
+            let text: Vec<&str> = rows.iter().filter_map(Value::as_str).collect();
+            let text = text.join(" ");
+            seen["source"] == "screen" && text.contains(&format!("You are fleet worker {name}."))
+        });
+        let seen = peek();
+        println!("{seen:#}");
+        assert!(!seen.to_string().contains('\u{fffd}'), "{seen}");
+    }
+    World::write(&project.join(".fleet/runs/go"), "");
+    let status = eventually(&world, &project, "the end of both", |status| {
+        status["active"] == 0
+    });
+    for name in ["claude", "codex"] {
+        let step = named(&status, "steps", "id", name);
+        assert_eq!(step["state"], "reported", "{status}");
+    }
+}
