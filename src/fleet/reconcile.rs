@@ -53,8 +53,7 @@ pub fn is_due(context: &Context, board: &Board) -> bool {
                     Ok(observed) => {
                         let waits = || Waits::of(context, &files, &observed.launch);
                         let stands = (worker.state, worker.reason.as_deref());
-                        !matches!(observed.seen, Seen::Running { .. })
-                            || waits().map_or(true, |waits| waits.state() != stands)
+                        !matches!(observed.seen, Seen::Running { .. }) || waits().state() != stands
                     }
                     Err(_) => true,
                 }
@@ -175,7 +174,7 @@ fn running(
         (worker.state, worker.reason.clone())
     } else {
         let files = board.files.launch(&worker.name, worker.launch);
-        let waits = Waits::of(context, &files, &observed.launch)?;
+        let waits = Waits::of(context, &files, &observed.launch);
         waits.tell(context, board, worker)?;
         crash_point!("reconcile.waits");
         let (state, reason) = waits.state();

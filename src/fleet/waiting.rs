@@ -23,17 +23,17 @@ pub enum Waits {
 
 impl Waits {
     /// What the process of a launch waits for now.
-    pub fn of(context: &Context, files: &LaunchFiles, launch: &LaunchRecord) -> Result<Self> {
+    pub fn of(context: &Context, files: &LaunchFiles, launch: &LaunchRecord) -> Self {
         if !launch.is_on_screen() {
-            return Ok(Self::Nothing);
+            return Self::Nothing;
         }
-        let told = told::read(context, files, launch)?;
-        Ok(match told.asked {
+        let told = told::read(context, files, launch);
+        match told.asked {
             _ if told.is_start_blocked(context.clock.now()) => Self::Start,
             Some(number) => Self::Permission(number),
             None if files.typed().exists() => Self::Keys,
             None => Self::Nothing,
-        })
+        }
     }
 
     /// Where its worker stands, and why.

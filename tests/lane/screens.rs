@@ -172,7 +172,10 @@ fn a_turn_on_either_screen_is_interrupted_and_its_conversation_goes_on_with_the_
             &["send", "--now", name, "--run", "r", "This way."],
         );
     }
-    let status = fleet(&world, &project, &["resume", "r", "--go"]);
+    let status = eventually(&world, &project, "the end of both", |status| {
+        let all = ["claude", "codex"];
+        all.map(|name| named(status, "steps", "id", name)["state"].clone()) == ["reported"; 2]
+    });
     for name in ["claude", "codex"] {
         let worker = named(&status, "workers", "name", name);
         assert_eq!(worker["launch"], 2, "{status}");

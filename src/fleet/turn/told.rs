@@ -52,7 +52,7 @@ pub struct Told {
     pub commands: Vec<Command>,
     /// What it came to; its `end` is `None` while it goes on.
     pub turn: Turn,
-    /// From when the turn's process may be ended: at once where the transcript itself says that the turn is over.
+    /// From when the turn's process may be ended: any time that is past where it is certain that the turn is over.
     pub over: Option<Timestamp>,
 }
 
@@ -74,13 +74,13 @@ fn after(at: Timestamp, span: Duration) -> Timestamp {
 }
 
 /// Reads what a launch tells. What cannot be read tells nothing.
-pub fn read(context: &Context, files: &LaunchFiles, launch: &LaunchRecord) -> Result<Told> {
-    let events = events(files)?;
-    let home = Home::of(context, files)?;
+pub fn read(context: &Context, files: &LaunchFiles, launch: &LaunchRecord) -> Told {
+    let events = events(files);
+    let home = Home::of(context, files);
     let transcript = home
         .as_ref()
         .and_then(|home| home.transcript(&events, launch));
-    Ok(drawn(home.as_ref(), files, launch, &events, transcript))
+    drawn(home.as_ref(), files, launch, &events, transcript)
 }
 
 fn drawn(
@@ -108,16 +108,17 @@ fn identity(path: &std::path::Path) -> Option<Identity> {
 }
 
 /// The hooks' events of a launch, oldest first.
-fn events(files: &LaunchFiles) -> Result<Vec<Event>> {
+fn events(files: &LaunchFiles) -> Vec<Event> {
     let directory = files.events().join("new");
-    let mut found = Vec::new();
-    for name in names(&directory)? {
-        let line = bytes::optional(directory.join(name))?.unwrap_or_default();
-        found.extend(serde_json::from_slice::<Event>(&line).ok());
-    }
+    let names = names(&directory).unwrap_or_default();
+    let mut found: Vec<Event> = names
+        .iter()
+        .filter_map(|name| bytes::optional(directory.join(name)).ok()?)
+        .filter_map(|line| serde_json::from_slice(&line).ok())
+        .collect();
     found.retain(|event| !event.foreign);
     found.sort_by_key(|event| (event.at, event.boot));
-    Ok(found)
+    found
 }
 
 /// Where the launch's account has its conversations.
@@ -129,19 +130,15 @@ struct Home {
 
 impl Home {
     /// Of the account that the broker gave; `None` before, or when the account is not known any more.
-    fn of(context: &Context, files: &LaunchFiles) -> Result<Option<Self>> {
-        let Some(id) = receipt(files)?
-            .filter(|receipt| receipt.ok)
-            .and_then(|receipt| receipt.profile)
-        else {
-            return Ok(None);
-        };
-        let registry = crate::snapshot::registry::load(context).ok();
-        let profile = registry.as_ref().and_then(|all| all.profile(&id).ok());
-        Ok(profile.map(|profile| Self {
+    fn of(context: &Context, files: &LaunchFiles) -> Option<Self> {
+        let receipt = receipt(files).ok()??;
+        let id = receipt.profile.filter(|_| receipt.ok)?;
+        let registry = crate::snapshot::registry::load(context).ok()?;
+        let profile = registry.profile(&id).ok()?;
+        Some(Self {
             provider: profile.provider,
             path: profile.home.clone(),
-        }))
+        })
     }
 
     /// The transcript of the conversation that the events name last.
@@ -187,24 +184,35 @@ pub fn draw(
         over: None,
     };
     let outcome = closing.outcome.filter(|_| is_own(closing.at));
+    let answer = closing.answer.filter(|_| is_own(closing.at));
     let ended = last.filter(|event| event.event.ends_turn());
-    match (outcome, ended) {
-        (Some(outcome), _) if closing.is_stated => {
-            told.over = closing.at;
-            told.conclude(outcome, closing.answer);
+    let failed_at = ended
+        .filter(|event| event.event == Kind::StopFailure)
+        .map(|event| event.at);
+    let later = |at: Option<Timestamp>, span| at.map(|at| after(at, span));
+    let known = match (outcome, failed_at) {
+        (Some(outcome), _) if closing.is_stated => Some((outcome, Some(from))),
+        (Some(outcome @ Outcome::Failed { .. }), Some(_)) => Some((outcome, Some(from))),
+        (Some(outcome @ Outcome::Failed { .. }), None) => {
+            Some((outcome, later(closing.at, HOOKS_PATIENCE)))
         }
-        (Some(outcome @ Outcome::Completed), Some(event)) if event.event != Kind::StopFailure => {
-            told.over = Some(after(event.at, HOOKS_PATIENCE));
-            told.conclude(outcome, closing.answer);
-        }
-        (_, Some(event)) if event.event == Kind::StopFailure => {
-            told.over = Some(after(event.at, RECORD_PATIENCE));
-            let word = event.reason.clone();
+        (_, Some(at)) => {
+            let word = ended.and_then(|event| event.reason.clone());
             let text = String::new();
-            told.conclude(Outcome::Failed { word, text }, None);
+            Some((
+                Outcome::Failed { word, text },
+                later(Some(at), RECORD_PATIENCE),
+            ))
         }
-        // Words without a word of their end: it may go on to a tool.
-        _ => {}
+        (Some(outcome), None) => {
+            // Words without a word of their end: the worker may go on to a tool.
+            ended.map(|event| (outcome, later(Some(event.at), HOOKS_PATIENCE)))
+        }
+        (None, None) => None,
+    };
+    if let Some((outcome, over)) = known {
+        told.over = over;
+        told.conclude(outcome, answer);
     }
     if let Some((kind, tail)) = transcript {
         let ending = provider::of(kind).ending(tail, local);
@@ -316,7 +324,7 @@ impl<'a> Listener<'a> {
             transcript: self.transcript.as_deref().and_then(identity),
         };
         if self.seen.as_ref() != Some(&seen) {
-            self.look(context, &seen)?;
+            self.look(context, &seen);
             self.seen = Some(seen);
         }
         let now = context.clock.now();
@@ -334,10 +342,10 @@ impl<'a> Listener<'a> {
         Ok(Heard::News)
     }
 
-    fn look(&mut self, context: &Context, seen: &Seen) -> Result<()> {
-        let events = events(self.files)?;
+    fn look(&mut self, context: &Context, seen: &Seen) {
+        let events = events(self.files);
         if self.home.is_none() {
-            self.home = Home::of(context, self.files)?;
+            self.home = Home::of(context, self.files);
         }
         let before = self.seen.as_ref().map(|before| before.events);
         if self.transcript.is_none() || before != Some(seen.events) {
@@ -352,7 +360,6 @@ impl<'a> Listener<'a> {
             &events,
             transcript,
         );
-        Ok(())
     }
 }
 

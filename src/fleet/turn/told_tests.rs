@@ -111,7 +111,7 @@ fn a_codex_turn_is_over_when_its_rollout_says_so_though_no_hook_does() {
             codex("task_complete", 5, &json!({"error": error})),
         ],
     );
-    assert_eq!(limit.over, Some(at(5)));
+    assert!(limit.is_over(at(5)));
     let ended = judge(ExitFacts::Unknown, &limit.turn, None, false);
     assert_eq!(ended.held_until(), Some(at(3600)), "{ended:?}");
     let cut = told(Codex, &begun, &[codex("turn_aborted", 5, &json!({}))]);
@@ -134,10 +134,14 @@ fn a_failed_claude_turn_waits_a_little_for_its_record_and_is_exact_with_it() {
     record["isApiErrorMessage"] = true.into();
     record["error"] = "rate_limit".into();
     record["quotaLimits"] = json!({"status": "rejected", "resetsAt": at(3600).as_second()});
+    // Without the event it may try something else.
+    let alone = told(Claude, &events[..1], &[record.clone()]);
+    assert_eq!(alone.turn.end, Some(End::Failed));
+    assert!(!alone.is_over(at(60)));
     let exact = told(Claude, &events, &[record]);
     assert_eq!(
         (exact.turn.limit(), exact.over),
-        (Some(Limit::Quota), Some(at(6)))
+        (Some(Limit::Quota), Some(at(3)))
     );
     let ended = judge(ExitFacts::Unknown, &exact.turn, None, false);
     assert_eq!(ended.held_until(), Some(at(3600)));
@@ -202,7 +206,7 @@ fn a_scripted_turn_reads_like_the_others() {
     );
     assert_eq!(
         (over.turn.end, over.over),
-        (Some(End::Completed), Some(at(4)))
+        (Some(End::Completed), Some(at(2)))
     );
     assert_eq!(over.turn.answer.as_deref(), Some("x"));
     assert_eq!(over.turn.session.as_deref(), Some("0199-session"));

@@ -2,8 +2,8 @@
 //!
 //! A turn that ended leaves the worker's last words as an `assistant` line without a tool in it, and behind it, once
 //! the hooks of the turn's end have run, a `stop_hook_summary` (run with 2.1.332). Before that a hook may still send the
-//! worker back to work. A failed request is an `assistant` line of Claude Code's own making, an interrupt a `user` line
-//! that begins with [`INTERRUPTED`].
+//! worker back to work. A failed request is an `assistant` line of Claude Code's own making, after which it may try
+//! something else; an interrupt is a `user` line that begins with [`INTERRUPTED`].
 //!
 //! Limits: what a person types at the screen that is no prompt (`/cost`, `/exit`) is told from one by how Claude Code
 //! writes it down.
@@ -68,7 +68,7 @@ pub(super) fn of(tail: &Tail) -> Closing {
         };
     }
     if last["isApiErrorMessage"] == true {
-        return over(failed(&last, texts(content)), true);
+        return over(failed(&last, texts(content)), false);
     }
     if has_tool(content) {
         return acting;
@@ -353,7 +353,7 @@ mod tests {
                     text: "no".to_owned()
                 })
             );
-            assert!(found.is_stated && found.answer.is_none());
+            assert!(!found.is_stated && found.answer.is_none());
         }
     }
 }
