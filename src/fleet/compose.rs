@@ -103,7 +103,7 @@ fn past(context: &Context, board: &Board, worker: &Worker) -> Result<Vec<Past>> 
         let launch: Option<LaunchRecord> = record::load(&files.launch()).unwrap_or_default();
         provider = launch
             .as_ref()
-            .and_then(|launch| launch.provider())
+            .and_then(LaunchRecord::provider)
             .unwrap_or(provider);
         let output = files.output();
         // What was refused, or never got that far, left nothing but our own words.

@@ -70,6 +70,7 @@ impl Past {
     }
 
     /// Takes what was kept of a turn on a screen, whose output nobody has.
+    #[must_use]
     pub fn kept(mut self, kept: Kept) -> Self {
         for event in kept.events() {
             self.take(event);

@@ -146,13 +146,11 @@ impl Home {
         let last = events.iter().rev().find(|event| event.session.is_some())?;
         let named = last.transcript.as_ref();
         let named = named.filter(|path| lies_in(path, &self.path) && path.is_file());
-        match named {
-            Some(path) => Some(path.clone().into_std_path_buf()),
-            None => {
-                let session = last.session.as_deref()?;
-                provider::of(self.provider).transcript(&self.path, &launch.workspace, session)
-            }
+        if let Some(path) = named {
+            return Some(path.clone().into_std_path_buf());
         }
+        let session = last.session.as_deref()?;
+        provider::of(self.provider).transcript(&self.path, &launch.workspace, session)
     }
 }
 

@@ -176,10 +176,19 @@ fn a_permission_is_asked_for_until_the_worker_goes_on() {
         )
     };
     let first = [&begun[..], &[ask(5)]].concat();
-    assert_eq!(told(Claude, &begun, &[asks.clone()]).asked, None);
-    assert_eq!(told(Claude, &first, &[asks.clone()]).asked, Some(1));
+    assert_eq!(
+        told(Claude, &begun, std::slice::from_ref(&asks)).asked,
+        None
+    );
+    assert_eq!(
+        told(Claude, &first, std::slice::from_ref(&asks)).asked,
+        Some(1)
+    );
     let reminded = [&first[..], &[hook(Kind::Notification, 11)]].concat();
-    assert_eq!(told(Claude, &reminded, &[asks.clone()]).asked, Some(1));
+    assert_eq!(
+        told(Claude, &reminded, std::slice::from_ref(&asks)).asked,
+        Some(1)
+    );
     let answered = [asks.clone(), gave(12)];
     assert_eq!(told(Claude, &reminded, &answered).asked, None);
     let second = [&reminded[..], &[ask(13)]].concat();
@@ -189,7 +198,10 @@ fn a_permission_is_asked_for_until_the_worker_goes_on() {
     let item = json!({"type": "response_item", "timestamp": at(7).to_string(),
         "payload": {"type": "function_call_output", "output": "ok"}});
     let counted = codex("token_count", 6, &json!({}));
-    assert_eq!(told(Codex, &first, &[counted.clone()]).asked, Some(1));
+    assert_eq!(
+        told(Codex, &first, std::slice::from_ref(&counted)).asked,
+        Some(1)
+    );
     assert_eq!(told(Codex, &first, &[counted, item]).asked, None);
 }
 

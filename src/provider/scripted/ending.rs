@@ -48,7 +48,6 @@ pub(super) fn closing(tail: &Tail) -> Closing {
     ]) {
         let over = found.outcome.is_some();
         match line["type"].as_str() {
-            Some("prompt") => break,
             Some("assistant") if over => {
                 found.answer = text(&line["text"]);
                 break;
@@ -69,7 +68,7 @@ pub(super) fn closing(tail: &Tail) -> Closing {
                     }
                 });
             }
-            Some("failure" | "ended") => break,
+            Some("prompt" | "failure" | "ended") => break,
             _ => {}
         }
     }
