@@ -30,6 +30,7 @@ mod provisioning;
 mod ran;
 mod readers;
 mod renewal;
+mod screens;
 #[path = "../support/secrets.rs"]
 mod secrets;
 mod sessions;
