@@ -193,6 +193,50 @@ fn a_turn_on_either_screen_is_interrupted_and_its_conversation_goes_on_with_the_
 }
 
 #[test]
+fn a_screen_of_either_cli_ends_with_its_host_and_its_turn_is_an_attempt() {
+    let (world, project) = world(|_| {
+        let busy = |file: &str| json!([{"shell": format!("echo begun >> {file}; sleep 90")}, {"text": "no"}]);
+        json!([
+            rule("claude", &json!({}), &busy("a.txt")),
+            rule("codex", &json!({}), &busy("b.txt")),
+        ])
+    });
+    World::write(&project.join("plan.toml"), BOTH);
+    for words in [
+        &["init", "r"][..],
+        &["plan", "--file", "plan.toml", "--run", "r"],
+        &["launch", "--ready", "--run", "r"],
+    ] {
+        fleet(&world, &project, words);
+    }
+    for (name, file) in [("claude", "a.txt"), ("codex", "b.txt")] {
+        eventually(&world, &project, "a turn that goes on", |_| {
+            let text = std::fs::read_to_string(project.join(file)).expect("a file");
+            text.contains("begun")
+        });
+        let runs = std::fs::read_dir(world.lab.path("state/fleet/runs")).expect("runs");
+        let run = runs.flatten().next().expect("a run").path();
+        let started = run.join(format!("launches/{name}.1/started.json"));
+        let started = std::fs::read(started).expect("it started");
+        let started: Value = serde_json::from_slice(&started).expect("JSON");
+        let host = started["host"]["pid"].as_i64().expect("a pid");
+        let host = i32::try_from(host).expect("a pid");
+        let host = rustix::process::Pid::from_raw(host).expect("a pid");
+        rustix::process::kill_process(host, rustix::process::Signal::KILL).expect("it is ours");
+        let status = eventually(&world, &project, "the end of the worker", |status| {
+            let worker = named(status, "workers", "name", name);
+            worker["state"] == "exited"
+        });
+        let step = named(&status, "steps", "id", name);
+        assert_eq!(
+            (&step["state"], &step["attempts"]),
+            (&"ready".into(), &1.into()),
+            "{status}"
+        );
+    }
+}
+
+#[test]
 fn a_limit_on_either_screen_is_followed_on_another_account() {
     for cli in [Cli::Claude, Cli::Codex] {
         let name = cli.name();
