@@ -8,6 +8,9 @@ use crate::cli::Cli;
 use crate::fleet::{REPORT, eventually, named, rule, run, world};
 use crate::lab::{Request, now};
 use crate::ran::Ran;
+use crate::terminal::Terminal;
+use crate::wait::until;
+use crate::worker::TURN;
 use crate::world::World;
 
 /// A plan of one step for each CLI, `claude` and `codex`, on screens.
@@ -338,7 +341,7 @@ fn a_permission_on_a_screen_is_told_of_and_a_stop_approves_nothing() {
 }
 
 #[test]
-fn the_screen_of_either_cli_can_be_seen_while_its_turn_goes_on() {
+fn the_screen_of_either_cli_can_be_seen_and_typed_at_while_its_turn_goes_on() {
     let (world, project) = world(|project| {
         let rules = ["claude", "codex"].map(|name| {
             let file = if name == "claude" { "a.txt" } else { "b.txt" };
@@ -366,9 +369,19 @@ fn the_screen_of_either_cli_can_be_seen_while_its_turn_goes_on() {
             let text = text.join(" ");
             seen["source"] == "screen" && text.contains(&format!("You are fleet worker {name}."))
         });
-        let seen = peek();
-        println!("{seen:#}");
-        assert!(!seen.to_string().contains('\u{fffd}'), "{seen}");
+        // At another terminal, of another size.
+        let mut attach = world.command(["--format", "human", "fleet", "attach", name, "--type"]);
+        attach.args(["--run", "r"]).current_dir(&project);
+        let typing = Terminal::start(&world, &format!("{name}-typing"), &attach);
+        typing.wait_for(&format!("{name}, launch 1: your keys go to it"));
+        typing.type_text("half a thought");
+        let seen = peek().to_string();
+        assert!(seen.contains("half a thought"), "{seen}");
+        assert!(!seen.contains('\u{fffd}'), "{seen}");
+        typing.press("C-\\");
+        until("the end of the viewer", TURN, || {
+            typing.ended().then_some(()).ok_or_else(|| typing.screen())
+        });
     }
     World::write(&project.join(".fleet/runs/go"), "");
     let status = eventually(&world, &project, "the end of both", |status| {

@@ -73,9 +73,20 @@ impl Terminal {
     /// of what was pasted.
     #[track_caller]
     pub(crate) fn type_line(&self, line: &str) {
-        self.ask(&["send-keys", "-l", line]);
-        self.wait_for(line);
-        self.ask(&["send-keys", "Enter"]);
+        self.type_text(line);
+        self.press("Enter");
+    }
+
+    /// Types a short text, and waits until it is shown.
+    #[track_caller]
+    pub(crate) fn type_text(&self, text: &str) {
+        self.ask(&["send-keys", "-l", text]);
+        self.wait_for(text);
+    }
+
+    /// Presses a key, as tmux calls it.
+    pub(crate) fn press(&self, key: &str) {
+        self.ask(&["send-keys", key]);
     }
 
     /// Waits until the screen shows a text.
