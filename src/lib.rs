@@ -52,6 +52,7 @@
 //! | `share/hooks/codex.json` | [`provider::codex`] |
 //! | `share/scripted/` | [`provider::scripted`] |
 //! | `share/worktrees/<checkout>-<run>/<step>/`, `<step>.json` | [`fleet::worktree`] |
+//! | `state/fleet/damaged/` | [`fleet::set_aside`] |
 //! | `state/fleet/holds.json` | [`fleet::hold`] |
 //! | `state/fleet/runs/<checkout>-<run>/{run,plan,steps}.json`, `workers/` | [`fleet::board`] |
 //! | `state/fleet/runs/<checkout>-<run>/baseline.json` | [`fleet::begin`] |

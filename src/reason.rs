@@ -273,9 +273,11 @@ reasons! {
         "step_failed" Person "a step failed, and nothing else can go on" "agent-fleet fleet status";
         "stopped" Person "somebody stopped it" "agent-fleet fleet send WORKER TEXT";
         "stopping" Time "it is being stopped as a whole, and a worker may still run" "agent-fleet fleet stop --all";
+        "tree_changed" Person "somebody committed or staged during the run" "agent-fleet fleet check";
         "turn_unfinished" Time "its output stops before the end of its turn" "agent-fleet fleet logs WORKER";
         "typed_at" Person "a person is at the keys of its screen, and its turn is not over before they are left" "agent-fleet fleet attach WORKER";
         "verdict_unclear" Person "its reviewer said neither `approve` nor `changes-requested`" "agent-fleet fleet logs WORKER";
+        "work_not_read" Person "what it changed cannot be read, as when its worktree is gone" "agent-fleet fleet diff STEP";
     }
 }
 

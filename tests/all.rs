@@ -40,6 +40,7 @@ mod identity;
 mod import;
 mod killed;
 mod launch;
+mod lease_damage;
 mod lease_elsewhere;
 mod lease_late;
 mod lease_process;

@@ -5,46 +5,17 @@ use std::process::Stdio;
 use agent_fleet::store::lock::{Mode, try_flock};
 
 use crate::support::checkout::{Checkout, step};
+use crate::support::mounts;
 use crate::support::ran::Ran;
-use crate::support::sandbox::Sandbox;
 use crate::support::world::{POOL, World};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_agent-fleet");
 
-/// Runs a script where it may mount what it likes, with `$ROOT` for the world and `$HOUSE` for the provider home;
-/// `None` where nobody may.
+/// Runs a script where it may mount what it likes, as [`mounts::mounted`] says.
 fn mounted(world: &World, script: &str) -> Option<Ran> {
-    let allowed = Sandbox::tool("unshare")
-        .args(["-m", "true"])
-        .stderr(Stdio::null())
-        .status()
-        .is_ok_and(|status| status.success());
-    if !allowed {
-        println!("SKIPPED: no mount namespace can be made here (unshare needs root)");
-        return None;
-    }
-    let house = world.command(&["profile", "status", "one"])["home"]
-        .as_str()
-        .expect("a home")
-        .to_owned();
-    let inner = world.sandbox.shell("");
-    let mut outer = Sandbox::tool("unshare");
-    outer
-        .args(["-m", "sh", "-ec"])
-        .arg(format!("mount --make-rprivate /\n{script}"))
-        .env_clear()
-        .envs(
-            inner
-                .get_envs()
-                .filter_map(|(name, value)| Some((name, value?))),
-        )
-        .env("ROOT", world.sandbox.path(""))
-        .env("HOUSE", house)
-        .env("PROJECT", &world.project)
-        .env("PROGRAM", PROGRAM)
-        .current_dir(world.sandbox.path("tmp"))
-        .stdin(Stdio::null());
-    Some(Ran::of(&mut outer))
+    let status = world.command(&["profile", "status", "one"]);
+    let house = status["home"].as_str().expect("a home");
+    mounts::mounted(world, house.as_ref(), script)
 }
 
 #[test]

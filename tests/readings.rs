@@ -32,6 +32,10 @@ fn a_quota_that_may_not_be_read_is_tried_once_a_day_and_routed_only_by_permissio
         .sandbox
         .run(world.dry_run())
         .refused("quota_unavailable");
+    // Who would have it take work again is told when asking may help.
+    let refused = world.run("profile enable claude-1");
+    let refused = refused.refused("quota_unavailable");
+    assert!(refused["retry_at"].is_string(), "{refused}");
     world.run("config set settings.unmeasured allow").success();
     let answer = world.sandbox.run(world.dry_run()).success();
     assert_eq!(

@@ -168,8 +168,10 @@ fn stream_json_is_one_object_a_line_and_tells_what_the_agent_sees() {
         (&json!("a\nb"), &json!(false))
     );
     assert_eq!(block(5)["text"], "a");
+    let windows = &events[6]["rate_limit_info"]["unifiedWindows"];
+    assert!(windows["five_hour"]["utilization"].is_number(), "{windows}");
     assert_eq!(
-        (&events[6]["is_error"], &events[6]["result"]),
+        (&events[7]["is_error"], &events[7]["result"]),
         (&json!(false), &json!("a"))
     );
 }

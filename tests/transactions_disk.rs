@@ -1,45 +1,17 @@
 //! `profile enroll` on disks that are full, read-only, or not the one that holds the state.
 
-use std::process::Stdio;
-
 use crate::support::change::Change;
-use crate::support::sandbox::{Ran, Sandbox};
+use crate::support::mounts;
+use crate::support::ran::Ran;
 use crate::support::world::POOL;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_agent-fleet");
 
-/// Runs a script of a shell where it may mount what it likes; `None` where nobody may. `$STATE`, `$SHARE`, `$HOUSE`
-/// and `$LOGIN` are the roots, the provider home and its credential.
+/// Runs a script where it may mount what it likes, as [`mounts::mounted`] says; `$LOGIN` is the credential.
 fn mounted(change: &Change, script: &str) -> Option<Ran> {
-    let allowed = Sandbox::tool("unshare")
-        .args(["-m", "true"])
-        .stderr(Stdio::null())
-        .status()
-        .is_ok_and(|status| status.success());
-    if !allowed {
-        println!("SKIPPED: no mount namespace can be made here (unshare needs root)");
-        return None;
-    }
-    let world = &change.world;
-    let inner = world.sandbox.shell("");
-    let mut outer = Sandbox::tool("unshare");
-    outer
-        .args(["-m", "sh", "-ec"])
-        .arg(format!("mount --make-rprivate /\n{script}"))
-        .env_clear()
-        .envs(
-            inner
-                .get_envs()
-                .filter_map(|(name, value)| Some((name, value?))),
-        )
-        .env("STATE", world.sandbox.path("state"))
-        .env("HOUSE", change.credential.parent().expect("a home"))
-        .env("SHARE", world.sandbox.path("share"))
-        .env("LOGIN", &change.credential)
-        .env("PROGRAM", PROGRAM)
-        .current_dir(world.sandbox.path("tmp"))
-        .stdin(Stdio::null());
-    Some(Ran::of(&mut outer))
+    let house = change.credential.parent().expect("a home");
+    let login = format!("LOGIN='{}'\n{script}", change.credential.display());
+    mounts::mounted(&change.world, house, &login)
 }
 
 /// Mounts a small file system with the content of `$1` over it, and fills it to the last byte.

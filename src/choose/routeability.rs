@@ -224,7 +224,8 @@ impl Report {
     pub fn refusal(&self, profile: &Profile) -> Option<Error> {
         let (code, said) = self.refusal.as_ref()?;
         let (sentence, cure) = told(&profile.id, *code, said.as_ref(), "");
-        Some(Error::new(*code, sentence).hint(cure))
+        let error = Error::new(*code, sentence).hint(cure);
+        Some(error.retry_at(self.routeability.retry_at))
     }
 
     /// The refusal as an error, unless only waiting is needed.

@@ -104,6 +104,10 @@ pub(super) fn say(text: &str) -> Result<()> {
 
 /// The same, and whether anyone was there.
 pub(super) fn tell(text: &str) -> Result<Told> {
+    // Only pages have any, and a long answer would be searched for them letter by letter.
+    if !text.contains('\u{1b}') {
+        return tell_raw(text);
+    }
     let mut stdout = anstream::stdout();
     told(
         stdout

@@ -14,7 +14,7 @@ use super::fleet::lead::{
     FleetDoctor, FleetSettings, HoldChanged, LaunchRows, PlanForecast, PreparedPrompt,
     SkillsInstalled, StepDiff, StepMerged, TreeCheck,
 };
-use super::fleet::steering::{FleetStopped, Sent};
+use super::fleet::steering::{FleetStopped, RunSetAside, Sent};
 use super::fleet::watch::{History, LogLine, Notice, Peek, RunList, Waited};
 use super::identity::{AuthStatus, AuthStatusList, ProfileIdentity, VerificationList};
 use super::import::{Imported, Surveyed};
@@ -53,6 +53,7 @@ const ANSWERS: &[(&str, Define)] = &[
     ("doctor", define::<Doctor>),
     ("exec --validate-only", define::<Validated>),
     ("fleet recover", define::<RunStatus>),
+    ("fleet recover --set-aside", define::<RunSetAside>),
     ("fleet resume", define::<RunStatus>),
     ("fleet run", define::<RunStatus>),
     ("fleet send", define::<Sent>),

@@ -5,7 +5,8 @@
 
 use std::collections::BTreeMap;
 
-use camino::Utf8PathBuf;
+use camino::{Utf8Path, Utf8PathBuf};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::files::{FleetFiles, RunFiles};
@@ -54,12 +55,12 @@ impl Board {
     ///
     /// Refused with `not_found` when there is no such run.
     pub fn look(files: &RunFiles) -> Result<Self> {
-        let Some(run) = record::load::<Run>(&files.run())? else {
+        let Some(run) = load(files, &files.run())? else {
             let message = format!("there is no run `{}` of this checkout", files.id);
             return Err(Error::new(code::NOT_FOUND, message).hint("agent-fleet fleet list"));
         };
-        let plan = record::load(&files.plan())?;
-        let steps: Option<Steps> = record::load(&files.steps())?;
+        let plan = load(files, &files.plan())?;
+        let steps: Option<Steps> = load(files, &files.steps())?;
         let mut workers = BTreeMap::new();
         let mut damaged = BTreeMap::new();
         for name in files.workers()? {
@@ -101,6 +102,15 @@ impl Board {
         let mut board = Self::look(files)?;
         board.guard = Some(guard);
         Ok(board)
+    }
+
+    /// The same as a look, without the lock.
+    #[must_use]
+    pub fn let_go(self) -> Self {
+        Self {
+            guard: None,
+            ..self
+        }
     }
 
     /// Begins a run: its record is created, and refused with `already_exists` when there is one.
@@ -266,6 +276,18 @@ impl Board {
         }
         Ok(appended)
     }
+}
+
+/// Reads one of the records without which a run is none; says how to set the run aside when that cannot be done.
+pub fn load<T: DeserializeOwned>(files: &RunFiles, path: &Utf8Path) -> Result<Option<T>> {
+    record::load(path).map_err(|error| {
+        if error.code == code::RECORD_DAMAGED {
+            let hint = format!("agent-fleet fleet recover --set-aside --run {}", files.id);
+            error.hint(hint)
+        } else {
+            error
+        }
+    })
 }
 
 /// What is written into the ledger.

@@ -16,16 +16,20 @@ use super::settings::pools::Pools;
 use super::settings::route::{self, Facts, Wish};
 use super::settings::{self, Settings};
 use super::skill::{self, Found};
+use super::start::require_registered;
 use super::tree::EXCHANGE;
 use super::worktree::{self, Leftover};
 use crate::contract::doctor::{Check, Counts, Level};
 use crate::contract::fleet::lead::FleetDoctor;
 use crate::env::Context;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, code};
+use crate::id::ProviderKind;
 use crate::registry::schema::Registry;
 use crate::report::doctor::{Mend, doctor as broker};
 use crate::sys::shell;
 
+/// Most worktrees that are named at once.
+const NAMED: usize = 5;
 /// The oldest git that merges with a HEAD that moved.
 const MERGING_GIT: (u32, u32) = (2, 38);
 
@@ -44,7 +48,7 @@ pub fn doctor(context: &Context, here: &Result<Place>) -> FleetDoctor {
     }
     checks.push(logins(context));
     checks.push(runs(context));
-    checks.push(worktrees(context));
+    checks.push(worktrees(context, here.as_ref().ok()));
     if let Ok(place) = here {
         checks.push(merges(&place.root));
     }
@@ -134,11 +138,13 @@ fn of_settings(context: &Context, registry: &Registry, place: &Place) -> Vec<Che
         checks.push(failed("templates", &error));
     }
     let pools = Pools::of(registry);
+    let mut providers = BTreeSet::new();
     let mut families = BTreeSet::new();
     for tier in Tier::ALL {
         let id = format!("tier_{tier}");
         match tier_of(&settings, &pools, *tier) {
             Ok(workers) => {
+                providers.extend(workers.iter().map(|worker| worker.provider));
                 families.extend(workers.iter().filter_map(|worker| worker.family.clone()));
                 let named: Vec<String> = workers
                     .iter()
@@ -150,7 +156,26 @@ fn of_settings(context: &Context, registry: &Registry, place: &Place) -> Vec<Che
         }
     }
     checks.push(reviews(&settings, &families));
+    checks.push(registered(context, place, &providers));
     checks
+}
+
+/// Whether workers of these providers may work in the checkout.
+fn registered(context: &Context, place: &Place, providers: &BTreeSet<ProviderKind>) -> Check {
+    let refused: Vec<Error> = providers
+        .iter()
+        .filter_map(|kind| require_registered(context, &place.root, *kind).err())
+        .collect();
+    let Some(first) = refused.first() else {
+        return ok("project", "its workers may work here");
+    };
+    let level = if refused.len() == providers.len() {
+        Level::Fail
+    } else {
+        Level::Warn
+    };
+    let told: Vec<&str> = refused.iter().map(|error| error.message.as_str()).collect();
+    check("project", level, told.join("; "), first.hint.clone())
 }
 
 /// Who works on a tier here, in order of preference.
@@ -265,6 +290,7 @@ fn runs(context: &Context) -> Check {
         Err(error) => return failed("runs", &error),
     };
     let mut bad = Vec::new();
+    let mut fix = None;
     for files in &all {
         match Board::look(files) {
             Ok(board) if board.damaged.is_empty() && board.ledger.corrupt == 0 => {}
@@ -279,19 +305,24 @@ fn runs(context: &Context) -> Check {
                     files.id, board.run.repository
                 ));
             }
-            Err(error) => bad.push(error.message),
+            // Made by a command that was cut short before its record was there.
+            Err(error) if error.code == code::NOT_FOUND => {}
+            Err(error) => {
+                bad.push(error.message);
+                fix = fix.or(error.hint);
+            }
         }
     }
     if bad.is_empty() {
         return ok("runs", format!("{} can be read", all.len()));
     }
     let first = all.first().and_then(|files| files.directory.parent());
-    let fix = first.map(|runs| format!("ls -l {}", shell::quote(runs.as_str())));
-    check("runs", Level::Fail, bad.join("; "), fix)
+    let show = first.map(|runs| format!("ls -l {}", shell::quote(runs.as_str())));
+    check("runs", Level::Fail, bad.join("; "), fix.or(show))
 }
 
 /// Worktrees of steps that nobody works on any more.
-fn worktrees(context: &Context) -> Check {
+fn worktrees(context: &Context, here: Option<&Place>) -> Check {
     let below = context.roots.share.join("worktrees");
     let left: Vec<Leftover> = worktree::leftovers(&below)
         .into_iter()
@@ -300,18 +331,43 @@ fn worktrees(context: &Context) -> Check {
     let Some(first) = left.first() else {
         return ok("worktrees", "none is left behind");
     };
-    let evidence = match left.len() {
-        1 => format!("`{}` is left behind", first.root),
-        count => format!("`{}` and {} more are left behind", first.root, count - 1),
-    };
-    let fix = match (run_of(context, first), first.root.file_name()) {
-        (Some(run), Some(step)) => {
-            let run = run.id;
-            format!("agent-fleet fleet drop {step} --run {run} --reason TEXT --discard")
+    let named: Vec<String> = left
+        .iter()
+        .take(NAMED)
+        .map(|leftover| format!("`{}`", leftover.root))
+        .collect();
+    let mut evidence = format!("left behind: {}", named.join(", "));
+    if let Some(more) = left.len().checked_sub(NAMED).filter(|more| *more > 0) {
+        evidence = format!("{evidence}, and {more} more");
+    }
+    let fix = if let (Some(run), Some(step)) = (run_of(context, first), first.root.file_name()) {
+        let run = run.id;
+        let drop = format!("agent-fleet fleet drop {step} --run {run} --reason TEXT --discard");
+        match first.record.as_ref().map(|record| &record.repository) {
+            Ok(root) if here.is_none_or(|here| here.root != *root) => {
+                format!("cd {} && {drop}", shell::quote(root.as_str()))
+            }
+            _ => drop,
         }
-        _ => format!("git -C {} status", shell::quote(first.root.as_str())),
+    } else {
+        evidence += &unclaimed(first);
+        format!("git -C {} status", shell::quote(first.root.as_str()))
     };
     check("worktrees", Level::Warn, evidence, Some(fix))
+}
+
+/// How a worktree is removed of which no run knows.
+fn unclaimed(leftover: &Leftover) -> String {
+    let root = shell::quote(leftover.root.as_str());
+    let record = shell::quote(&format!("{}.json", leftover.root));
+    let remove = match &leftover.record {
+        Ok(known) => {
+            let repository = shell::quote(known.repository.as_str());
+            format!("git -C {repository} worktree remove --force --force {root}")
+        }
+        Err(_) => format!("rm -r {root}"),
+    };
+    format!("; no run knows the first: `{remove}; rm {record}` removes it with what is in it")
 }
 
 /// The run whose worktree it is, if there is one.

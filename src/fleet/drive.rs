@@ -10,6 +10,7 @@ use jiff::Timestamp;
 
 use super::board::Board;
 use super::files::RunFiles;
+use super::launch::begin::Host;
 use super::launch::{Life, StartedRecord};
 use super::model::{RunState, WorkerState};
 use super::prompt::Templates;
@@ -22,7 +23,6 @@ use crate::env::Context;
 use crate::error::{Class, Result, code};
 use crate::sys::interrupt::Interrupts;
 use crate::sys::process::Endings;
-use crate::sys::tend::Tended;
 
 /// Longest sleep: what another command queued or answered is seen after it.
 const LONGEST_SLEEP: Duration = Duration::from_millis(500);
@@ -54,7 +54,7 @@ pub fn drive(
     note: &mut dyn FnMut(&str),
     seen: &mut dyn FnMut(&Board, &Ticked) -> Result<()>,
 ) -> Result<Driven> {
-    let mut hosts: Vec<Tended> = Vec::new();
+    let mut hosts: Vec<Host> = Vec::new();
     let mut told = false;
     let mut before = None;
     loop {
@@ -70,6 +70,8 @@ pub fn drive(
         } else {
             Aim::Advance
         };
+        // What cannot be looked at here is told by whoever settles the launch.
+        hosts.retain_mut(|host| !host.has_ended().unwrap_or(true));
         let mut ticked = match tick(context, files, settings, templates, aim) {
             Ok(ticked) => ticked,
             // Another command changes the run; it is the next look's to see how.
@@ -80,7 +82,6 @@ pub fn drive(
             Err(error) => return Err(error),
         };
         hosts.extend(ticked.launched.drain(..).map(|(_, host)| host));
-        hosts.retain_mut(|host| !host.has_ended());
         let board = Board::look(files)?;
         seen(&board, &ticked)?;
         let state = ticked.state.unwrap_or(board.run.state);

@@ -20,7 +20,6 @@ use super::verify::{self, reviewer_of, worker_of};
 use crate::env::Context;
 use crate::error::{Error, Result, code};
 use crate::id::fleet::{StepId, WorkerId};
-use crate::sys::tend::Tended;
 
 /// What a lead launched by name.
 #[derive(Debug)]
@@ -29,8 +28,6 @@ pub struct Launched {
     pub worker: WorkerId,
     /// Number of the launch.
     pub number: u32,
-    /// Its host, which may be left alone.
-    pub host: Tended,
 }
 
 /// Launches a step's author or reviewer because a lead asks for it; a step that failed or is blocked is tried again.
@@ -100,11 +97,10 @@ pub fn launch(
     let number = board.worker(&ready.worker)?.launch;
     drop(board);
     drop(alone);
-    let host = ready.go(context)?;
+    ready.go(context)?.settle_in(context)?;
     Ok(Launched {
         worker: ready.worker,
         number,
-        host,
     })
 }
 

@@ -28,6 +28,11 @@ impl FleetFiles {
         self.root.join("holds.json")
     }
 
+    /// Where runs are moved that cannot be read.
+    pub fn damaged(&self) -> Utf8PathBuf {
+        self.root.join("damaged")
+    }
+
     /// One run's files, whether or not there are any.
     pub fn run(&self, repository: &RepositoryKey, id: &RunId) -> RunFiles {
         RunFiles {

@@ -65,8 +65,10 @@ pub fn row(board: &Board, worker: &WorkerId, number: u32) -> Result<LaunchRow> {
     let intent = format!("launch.{worker}.{number}");
     let mut records = board.ledger.records.iter();
     let outcome = records.find(|record| record.of.as_deref() == Some(intent.as_str()));
+    let limited = board.ledger.has(&format!("{worker}.{number}.limited"));
     let word = outcome.map_or("open", |record| match record.kind {
         Kind::Intent | Kind::Event => "open",
+        Kind::Done if limited => "limited",
         Kind::Done => "done",
         Kind::Failed => "failed",
         Kind::Unknown => "unknown",

@@ -90,17 +90,6 @@ impl Ledger {
         self.records.iter().any(|record| record.id == id)
     }
 
-    /// Intents without an outcome.
-    pub fn open_intents(&self) -> impl Iterator<Item = &Record> {
-        self.records.iter().filter(|intent| {
-            intent.kind == Kind::Intent
-                && !self
-                    .records
-                    .iter()
-                    .any(|record| record.of.as_deref() == Some(intent.id.as_str()))
-        })
-    }
-
     /// What is told again each time it happens anew: the record of this id that is still open, else the id of the
     /// next one. An outcome closes it.
     pub fn episode(&self, id: &str) -> Episode {
@@ -231,7 +220,6 @@ mod tests {
         let ledger = Ledger::load(&path).unwrap();
         assert_eq!((ledger.records.len(), ledger.corrupt), (2, 0));
         assert_eq!(super::parse(b"{\"id\":7}\nnothing of ours\n{\"id\":").1, 2);
-        assert_eq!(ledger.open_intents().count(), 0);
     }
 
     #[test]
@@ -274,25 +262,5 @@ mod tests {
         assert_eq!(ledger.episode("a"), next("a.2"));
         ledger.append(record("a.2", Kind::Event, None)).unwrap();
         assert_eq!(ledger.episode("a"), Episode::Open("a.2".to_owned()));
-    }
-
-    #[test]
-    fn an_intent_is_open_until_its_first_outcome() {
-        let directory = tempfile::tempdir().unwrap();
-        let path = Utf8Path::from_path(directory.path())
-            .unwrap()
-            .join("ledger.jsonl");
-        let mut ledger = Ledger::load(&path).unwrap();
-        for id in ["1", "2"] {
-            ledger.append(record(id, Kind::Intent, None)).unwrap();
-        }
-        ledger
-            .append(record("3", Kind::Unknown, Some("2")))
-            .unwrap();
-        let open: Vec<&str> = ledger
-            .open_intents()
-            .map(|intent| intent.id.as_str())
-            .collect();
-        assert_eq!(open, ["1"]);
     }
 }

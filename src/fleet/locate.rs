@@ -2,8 +2,9 @@
 
 use camino::{Utf8Path, Utf8PathBuf};
 
-use super::board::Board;
+use super::board::{Board, load};
 use super::files::{FleetFiles, RunFiles};
+use super::model::Run;
 use crate::env::Context;
 use crate::error::{Error, Result, code};
 use crate::id::fleet::{RepositoryKey, RunId};
@@ -60,7 +61,7 @@ impl Place {
         let mut open = Vec::new();
         let mut newest = None;
         for files in self.files.runs_of(&self.key)? {
-            let Some(run) = super::record::load::<super::model::Run>(&files.run())? else {
+            let Some(run) = load::<Run>(&files, &files.run())? else {
                 continue;
             };
             if !run.state.is_final() {

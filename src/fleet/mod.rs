@@ -22,6 +22,7 @@ pub mod files;
 pub mod follow;
 pub mod forecast;
 pub mod git;
+pub mod guard;
 pub mod history;
 pub mod hold;
 pub mod launch;
@@ -45,6 +46,7 @@ pub mod review;
 pub mod scope;
 pub mod screen;
 pub mod send;
+pub mod set_aside;
 pub mod settings;
 pub mod settle;
 pub mod show;
@@ -62,6 +64,7 @@ pub mod vigil;
 pub mod wait;
 pub mod waiting;
 pub mod wake;
+pub mod windows;
 pub mod worktree;
 
 #[cfg(test)]

@@ -18,6 +18,7 @@ use super::report;
 use super::settle::{Happened, Left, Settled, settle};
 use super::turn::{self, Ended, ExitFacts, Turn};
 use super::waiting::Waits;
+use super::windows;
 use crate::clock::ROUTINE;
 use crate::crash_point;
 use crate::env::Context;
@@ -244,6 +245,7 @@ fn ended(
         return end(context, board, worker, profile, &happened);
     }
     let turn = left::turn(context, board, worker, observed)?;
+    windows::tell(context, worker, observed, &turn);
     let report = left::report(context, board, worker, &turn)?;
     let exit = match exit {
         // A screen whose turn is over is ended from outside.

@@ -89,6 +89,28 @@ pub fn reviewer(board: &Board, step: &PlannedStep, now: Timestamp) -> Result<Ass
         })
 }
 
+/// What a step changed. Where that cannot be read, as when its worktree is gone, the step is left to a person and the
+/// others go on.
+fn diff_of(context: &Context, board: &mut Board, step: &PlannedStep) -> Result<Option<Diff>> {
+    match verify::diff(context, board, step) {
+        Ok(diff) => Ok(Some(diff)),
+        Err(error)
+            if matches!(
+                error.code,
+                code::NOT_FOUND
+                    | code::RECORD_DAMAGED
+                    | code::NEWER_FORMAT
+                    | code::REPOSITORY_INVALID
+                    | code::GIT_FAILED
+            ) =>
+        {
+            block(context, board, step, "work_not_read")?;
+            Ok(None)
+        }
+        Err(error) => Err(error),
+    }
+}
+
 /// Runs the program's own checks of every step that was handed back, without the run's lock: they may take long.
 pub fn check_reported(context: &Context, files: &RunFiles, board: Board) -> Result<Board> {
     let mut board = board;
@@ -104,7 +126,9 @@ pub fn check_reported(context: &Context, files: &RunFiles, board: Board) -> Resu
         checking.state = StepState::Checking;
         checking.reason = Some("acceptance".to_owned());
         board.save_progress(&step.id, checking)?;
-        let before = verify::diff(context, &board, step)?;
+        let Some(before) = diff_of(context, &mut board, step)? else {
+            continue;
+        };
         let workspace = board.workspace(context, step);
         drop(board);
         let unmet = accept::check(context, &workspace, &step.accept)?;
@@ -127,7 +151,9 @@ pub fn checked(
     before: &Diff,
     unmet: &[Unmet],
 ) -> Result<()> {
-    let after = verify::diff(context, board, step)?;
+    let Some(after) = diff_of(context, board, step)? else {
+        return Ok(());
+    };
     let digest = after.digest.get(..16).unwrap_or_default().to_owned();
     let receipt = Receipt {
         schema: SCHEMA,
@@ -178,7 +204,12 @@ fn accept_by_program(context: &Context, board: &mut Board, step: &PlannedStep) -
     match verify::accept(context, board, &step.id, &evidence, true) {
         Ok(_) => Ok(()),
         // What is missing is for a person.
-        Err(error) if matches!(error.code, code::STEP_NOT_READY | code::REVIEW_MISSING) => {
+        Err(error)
+            if matches!(
+                error.code,
+                code::STEP_NOT_READY | code::REVIEW_MISSING | code::TREE_CHANGED
+            ) =>
+        {
             block(context, board, step, error.code.name)
         }
         Err(error) => Err(error),
@@ -202,7 +233,9 @@ pub fn conclude(context: &Context, board: &mut Board) -> Result<()> {
         {
             continue;
         }
-        let diff = verify::diff(context, board, step)?;
+        let Some(diff) = diff_of(context, board, step)? else {
+            continue;
+        };
         let is_stale = reviewer.reviewed_diff.as_deref() != Some(diff.digest.as_str());
         if is_stale {
             if progress.reason.as_deref() != Some("review") {

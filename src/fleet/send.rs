@@ -85,14 +85,22 @@ pub fn send(
             None
         }
     };
-    let worker = Board::look(files)?.worker(name)?.clone();
     let outcome = match &ready {
-        Some(ready) => {
-            drop(ready.go(context)?);
-            SendOutcome::Launched
-        }
         None => SendOutcome::Queued,
+        Some(ready) => match ready
+            .go(context)
+            .and_then(|mut host| host.settle_in(context))
+        {
+            Ok(()) => SendOutcome::Launched,
+            Err(error) => {
+                // The text waits again, for whoever launches next.
+                tick::settle(context, files)?;
+                waits = Some(error);
+                SendOutcome::Queued
+            }
+        },
     };
+    let worker = Board::look(files)?.worker(name)?.clone();
     let waits_for = match (outcome, &waits) {
         (SendOutcome::Launched, _) => None,
         (SendOutcome::Queued, Some(error)) => Some(error.message.clone()),
@@ -313,7 +321,7 @@ pub fn go_on(
         return Ok(());
     }
     match next_turn(context, files, settings, templates, name) {
-        Ok(Some(ready)) => ready.go(context).map(drop),
+        Ok(Some(ready)) => ready.go(context)?.settle_in(context),
         Err(error) if error.code == code::INTERNAL => Err(error),
         Ok(None) | Err(_) => Ok(()),
     }

@@ -7,10 +7,13 @@ use super::board::Board;
 use super::files::FleetFiles;
 use super::hold::{self, Hold, Scope};
 use super::model::{PlannedStep, RunState, StepState, Worker};
+use super::plan::compile::REVIEW_SUFFIX;
 use super::report::{self, Status, Verdict};
 use crate::contract::fleet::{HoldStatus, NotRead, RunStatus, StepStatus, WorkerStatus};
 use crate::env::Context;
 use crate::error::Result;
+use crate::id::fleet::{RunId, StepId};
+use crate::reason::{self, Group};
 
 /// The status of a run as it was read.
 pub fn status(context: &Context, board: &Board) -> Result<RunStatus> {
@@ -165,6 +168,24 @@ fn verdict_of(text: &str) -> &'static str {
     }
 }
 
+/// What to type for a step that stands still for this reason; what its worker said, where nothing better is known.
+fn cure(run: &RunId, step: &StepId, reason: &str) -> String {
+    let worker = match reason {
+        "verdict_unclear" => format!("{step}{REVIEW_SUFFIX}"),
+        _ => step.to_string(),
+    };
+    let known = reason::of(reason).find(|row| row.group == Group::Fleet);
+    let cure = known.map_or("agent-fleet fleet logs WORKER", |row| row.cure);
+    let command = cure
+        .replace("WORKER", &worker)
+        .replace("STEP", step.as_str());
+    if command.starts_with("agent-fleet fleet ") {
+        format!("{command} --run {run}")
+    } else {
+        command
+    }
+}
+
 /// What to type next.
 fn next(board: &Board, held: bool) -> Vec<String> {
     let run = &board.run.id;
@@ -187,11 +208,18 @@ fn next(board: &Board, held: bool) -> Vec<String> {
     let steps = board.plan.iter().flat_map(|plan| &plan.steps);
     for step in steps {
         let id = &step.id;
-        match board.progress_of(id).state {
+        let progress = board.progress_of(id);
+        match progress.state {
             StepState::Reported => next.push(format!(
                 "agent-fleet fleet verify {id} --evidence FILE --run {run}"
             )),
-            StepState::Blocked => next.push(format!("agent-fleet fleet logs {id} --run {run}")),
+            StepState::Blocked | StepState::Failed => {
+                next.push(cure(
+                    run,
+                    id,
+                    progress.reason.as_deref().unwrap_or_default(),
+                ));
+            }
             StepState::Verified if step.worktree => {
                 next.push(format!("agent-fleet fleet merge {id} --run {run}"));
             }
@@ -200,7 +228,6 @@ fn next(board: &Board, held: bool) -> Vec<String> {
             | StepState::Running
             | StepState::Checking
             | StepState::Verified
-            | StepState::Failed
             | StepState::ChangesRequested
             | StepState::Dropped
             | StepState::Skipped => {}

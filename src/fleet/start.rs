@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use camino::Utf8PathBuf;
+use camino::{Utf8Path, Utf8PathBuf};
 use sha2::{Digest as _, Sha256};
 
 use super::admit::Situation;
@@ -15,7 +15,7 @@ use super::board::{Board, Entry, unconfirmed};
 use super::exchange::Exchange;
 use super::files::{FleetFiles, LaunchFiles, names};
 use super::hold;
-use super::launch::begin::{environment_digest, start_host, write_down};
+use super::launch::begin::{Host, environment_digest, start_host, write_down};
 use super::launch::{Before, LaunchRecord, boot};
 use super::ledger::Kind;
 use super::model::{Assignment, Mode, PlannedStep, Role, SCHEMA, StepState, Worker, WorkerState};
@@ -31,8 +31,8 @@ use crate::error::{Error, Result, code};
 use crate::id::ProviderKind;
 use crate::id::fleet::WorkerId;
 use crate::id::hex;
+use crate::registry::project;
 use crate::store::directory;
-use crate::sys::tend::Tended;
 
 /// Which turn of a worker is launched.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -86,7 +86,7 @@ pub struct Ready {
 
 impl Ready {
     /// Starts the host; the run's lock must not be held any more.
-    pub fn go(&self, context: &Context) -> Result<Tended> {
+    pub fn go(&self, context: &Context) -> Result<Host> {
         start_host(context, &self.files, &self.token)
     }
 
@@ -138,6 +138,7 @@ pub fn fits(
     assignment: &Assignment,
     turn: &Turn,
 ) -> Result<()> {
+    require_registered(context, &board.run.repository, assignment.provider)?;
     let files = FleetFiles::new(context);
     let other = unconfirmed(&files, &board.files.repository, &board.files.id)?;
     if let Some((run, name)) = other {
@@ -167,6 +168,17 @@ pub fn fits(
     };
     situation.admit(step, worker, role, assignment.provider)?;
     Ok(())
+}
+
+/// Refuses with `workspace_untrusted` unless the checkout is registered for workers of a provider: the broker would refuse
+/// the launch after everything was made for it.
+pub fn require_registered(
+    context: &Context,
+    root: &Utf8Path,
+    provider: ProviderKind,
+) -> Result<()> {
+    let registry = crate::snapshot::registry::load(context)?;
+    project::workspace(context, &registry, provider, root.as_std_path()).map(drop)
 }
 
 /// Makes a launch durable. The board is held and reconciled, and the worker was admitted.
@@ -325,7 +337,7 @@ fn arguments(
     context: &Context,
     order: &Order,
     step: &PlannedStep,
-    workspace: &camino::Utf8Path,
+    workspace: &Utf8Path,
     files: &LaunchFiles,
     token: &str,
     task: &str,

@@ -9,6 +9,7 @@ use super::begin;
 use super::board::Board;
 pub use super::engage::{launch_author, launch_reviewer};
 use super::files::RunFiles;
+use super::launch::begin::Host;
 use super::locate::Place;
 use super::model::{
     Accept, Assignment, Going, OnFailure, PlannedStep, Run, RunState, StepState, Worker,
@@ -27,7 +28,6 @@ use super::verify::{reviewer_of, worker_of};
 use crate::env::Context;
 use crate::error::{Error, Result, code};
 use crate::id::fleet::{StepId, WorkerId};
-use crate::sys::tend::Tended;
 
 /// What may be done besides bringing the records up to date.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,7 +42,7 @@ pub enum Aim {
 #[derive(Debug, Default)]
 pub struct Ticked {
     /// Workers whose host was started, with the host.
-    pub launched: Vec<(WorkerId, Tended)>,
+    pub launched: Vec<(WorkerId, Host)>,
     /// What could not be launched, and why.
     pub refused: Vec<(StepId, Error)>,
     /// When something that is waited for is over.
@@ -106,10 +106,12 @@ pub fn tick(
     Ok(ticked)
 }
 
-/// Brings a run's records up to date and starts nothing: whoever only watches needs no settings for it.
-pub fn settle(context: &Context, files: &RunFiles) -> Result<()> {
+/// Brings a run's records up to date and starts nothing: whoever only watches needs no settings for it. The run as it is
+/// then, let go.
+pub fn settle(context: &Context, files: &RunFiles) -> Result<Board> {
     let mut board = settled(context, files)?;
-    close(context, &mut board).map(drop)
+    close(context, &mut board)?;
+    Ok(board.let_go())
 }
 
 fn settled(context: &Context, files: &RunFiles) -> Result<Board> {

@@ -10,6 +10,7 @@ use super::begin::reopen;
 use super::board::Board;
 use super::files::RunFiles;
 use super::git::Git;
+use super::guard;
 use super::model::{PlannedStep, Role, SCHEMA, StepKind, StepState, WorkerState};
 use super::plan::compile::REVIEW_SUFFIX;
 use super::reconcile::reconcile;
@@ -220,7 +221,8 @@ pub fn by_lead(context: &Context, files: &RunFiles, id: &StepId, evidence: &str)
 
 /// Accepts a step of a held, reconciled run. `evidence` is what shows that it is done.
 ///
-/// Refused with `worker_active`, `step_not_ready` (no report that asks for it), `review_missing`, `usage` (no evidence).
+/// Refused with `worker_active`, `step_not_ready` (no report that asks for it), `review_missing`, `tree_changed`, `usage`
+/// (no evidence).
 pub fn accept(
     context: &Context,
     board: &mut Board,
@@ -252,6 +254,7 @@ pub fn accept(
         );
     }
     require_review(board, &step, &diff)?;
+    guard::require_unchanged(context, board)?;
     keep_evidence(&board.files, &name, evidence)?;
     let receipt = Receipt {
         schema: SCHEMA,

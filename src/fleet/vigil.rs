@@ -55,7 +55,7 @@ impl<'a> Vigil<'a> {
             return Ok(board);
         }
         match tick::settle(self.context, self.files) {
-            Ok(()) => Board::look(self.files),
+            Ok(settled) => Ok(settled),
             // Whoever holds it is doing the same.
             Err(error) if error.code == code::LOCK_TIMEOUT => Ok(board),
             Err(error) => Err(error),

@@ -176,7 +176,8 @@ pub fn apply_ending(
         .windows_at
         .filter(|at| !is_of_another(state, *at, now))
     {
-        saw_windows(state, &ending.windows, at, source(ending), now);
+        let source = source(&ending.windows, ending.limit);
+        saw_windows(state, &ending.windows, at, source, now);
     }
     if let (Some(limit), Some(at)) = (ending.limit, ending.at)
         && !is_one_models(state, ending)
@@ -191,10 +192,10 @@ pub fn apply_ending(
     }
 }
 
-/// The source word of the windows in an ending: a limit of Claude's names a single one, and says nothing of
-/// the others.
-pub fn source(ending: &Ending) -> &'static str {
-    if ending.windows.len() == 1 && ending.limit == Some(Limit::Quota) {
+/// The source word of windows that a CLI was told by the end of a turn: a limit of Claude's names a single one, and
+/// says nothing of the others.
+pub fn source(windows: &[Window], limit: Option<Limit>) -> &'static str {
+    if windows.len() == 1 && limit == Some(Limit::Quota) {
         LIMIT
     } else {
         ROLLOUT

@@ -110,11 +110,15 @@ pub(crate) fn parse(bytes: Option<&[u8]>, path: &Utf8PathBuf) -> Result<Parsed> 
     let Some(bytes) = bytes else {
         return Ok(parsed);
     };
-    let mut lines = bytes.split(|byte| *byte == b'\n');
-    let open = |line| std::str::from_utf8(line).ok().and_then(seal::open);
+    // Bytes that are no text break the seal of their line, and are looked for one by one only where there are any.
+    let text = std::str::from_utf8(bytes).map_or_else(
+        |_| String::from_utf8_lossy(bytes),
+        std::borrow::Cow::Borrowed,
+    );
+    let mut lines = text.split('\n');
     let header = lines
         .next()
-        .and_then(open)
+        .and_then(seal::open)
         .and_then(|text| serde_json::from_str::<Header>(text).ok());
     if let Some(header) = header {
         if header.version > VERSION {
@@ -126,7 +130,7 @@ pub(crate) fn parse(bytes: Option<&[u8]>, path: &Utf8PathBuf) -> Result<Parsed> 
         parsed.whole = true;
     }
     for line in lines.filter(|line| !line.is_empty()) {
-        match open(line).and_then(|text| serde_json::from_str::<ProfileState>(text).ok()) {
+        match seal::open(line).and_then(|text| serde_json::from_str::<ProfileState>(text).ok()) {
             Some(state) => {
                 parsed.snapshot.states.insert(state.profile.clone(), state);
             }

@@ -72,7 +72,7 @@ fn told(event: &Event, ending: &Ending) -> Vec<Event> {
         told.push(Event {
             event: Kind::Windows,
             at: if same_turn { at.max(event.at) } else { at },
-            reason: Some(limit::source(ending).to_owned()),
+            reason: Some(limit::source(&ending.windows, ending.limit).to_owned()),
             windows: ending.windows.clone(),
             task: None,
             pool: None,

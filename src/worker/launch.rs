@@ -20,6 +20,7 @@ use crate::choose::apply::{self, Purpose, Selected};
 use crate::choose::candidate::{Asked, Reserve};
 use crate::contract::launch::Validated;
 use crate::contract::selection::DecisionReason;
+use crate::crash_point;
 use crate::env::{self, Context};
 use crate::error::{Error, Result, code};
 use crate::id::{PoolId, ProfileId, ProviderKind, Task};
@@ -244,6 +245,7 @@ fn become_worker(
     };
     match last() {
         Ok(()) => {
+            crash_point!("launch.checked");
             let error = exec::exec(launch);
             Error::new(
                 code::PROVIDER_MISSING,

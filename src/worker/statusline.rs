@@ -126,11 +126,7 @@ fn remember(
 
 /// Appends windows as evidence, unless they are the ones that were recorded for the profile less than a minute
 /// ago.
-pub(super) fn record_windows(
-    context: &Context,
-    provider: ProviderKind,
-    event: &Event,
-) -> Result<()> {
+pub fn record_windows(context: &Context, provider: ProviderKind, event: &Event) -> Result<()> {
     let state = &context.roots.state;
     let stamp = state
         .join("evidence")

@@ -11,8 +11,8 @@ const CALLS: &str = "trace=fsync,fdatasync,sync,syncfs,sync_file_range,msync,exe
 /// not zero.
 pub(crate) fn print(small: &World, launches: &World) -> Vec<String> {
     if tool("strace").arg("-V").output().is_err() {
-        println!("counts: strace is not installed, so nothing was counted");
-        return vec!["the counts (install strace)".to_owned()];
+        println!("SKIPPED: system calls are not counted, strace is not installed");
+        return Vec::new();
     }
     let choose = trace(small, &small.choose());
     small.release();

@@ -6,14 +6,16 @@
 //!
 //!     cargo bench --bench budgets                       print every ratio
 //!     cargo bench --bench budgets -- --check            and fail when one misses its budget
+//!     cargo bench --bench budgets -- --counts           only what no other load changes: calls and instructions
 //!     RUSTFLAGS="-C target-feature=+crt-static -C relocation-model=static" cargo bench --target x86_64-unknown-linux-gnu --bench budgets
 //!
 //! The last line measures a static build; where the musl target is installed, name that one. Needs `rustc`,
-//! `cc` and `strace` (for the counts).
+//! `cc`, `strace` (for the calls) and `valgrind` (for the instructions).
 
 #![expect(clippy::print_stdout, reason = "its answer is its output")]
 
 mod counts;
+mod instructions;
 mod noop;
 #[expect(dead_code, reason = "the growth bench uses the rest")]
 mod world;
@@ -99,14 +101,31 @@ fn main() -> ExitCode {
         println!("the budgets are measured on the shipped build: cargo bench --bench budgets");
         return ExitCode::SUCCESS;
     }
-    let check = arguments.iter().any(|word| word == "--check");
-    let noop = NoOp::compile();
+    let has = |option: &str| arguments.iter().any(|word| word == option);
+    let check = has("--check") || has("--counts");
     let small = World::new(10, 10);
     let large = World::new(100, 100);
     let small_holders = small.hold(5);
     let large_holders = large.hold(100);
     // Workers leave evidence that the next choice folds in, so they get worlds of their own.
     let launches = World::new(10, 10);
+    let mut missed = Vec::new();
+    if !has("--counts") {
+        missed.extend(budgets(&small, &large, &launches));
+    }
+    missed.extend(counts::print(&small, &launches));
+    missed.extend(instructions::print(&small, &large));
+    drop((small_holders, large_holders));
+    if check && !missed.is_empty() {
+        println!("missed: {}", missed.join(", "));
+        return ExitCode::FAILURE;
+    }
+    ExitCode::SUCCESS
+}
+
+/// Measures every row; returns the names of those that miss their budgets.
+fn budgets(small: &World, large: &World, launches: &World) -> Vec<String> {
+    let noop = NoOp::compile();
     let turns = World::new(10, 10);
     let direct = launches.agent_environment();
     let parked = World::new(1, 1);
@@ -205,11 +224,5 @@ fn main() -> ExitCode {
         after_turn.median(),
         after_turn.median() / n
     );
-    missed.extend(counts::print(&small, &launches));
-    drop((small_holders, large_holders));
-    if check && !missed.is_empty() {
-        println!("missed: {}", missed.join(", "));
-        return ExitCode::FAILURE;
-    }
-    ExitCode::SUCCESS
+    missed
 }

@@ -107,6 +107,10 @@ impl Actor {
         let Some(_latch) = self.truth.latch("login", Mode::Exclusive) else {
             return;
         };
+        // A month in the middle of it would be longer than what it is given lasts.
+        let Some(_steady) = self.truth.latch("steady", Mode::Shared) else {
+            return;
+        };
         let mut command = Sandbox::tool(&self.program);
         command
             .args(["profile", "enroll", "seven", "--beside-live"])

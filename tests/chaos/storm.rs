@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use agent_fleet::clock::Clock;
 use agent_fleet::store::lock::{Mode, try_flock};
+use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::actor;
@@ -262,11 +263,18 @@ impl Storm {
                 ["profile", "cooldown-clear", profile],
             ] {
                 // A fetch that was killed, or could not be written down, is not repeated by itself for a while: the
-                // refusal names the command that asks again.
+                // refusal names the command that asks again. After many of them nobody is asked for up to an hour,
+                // whoever wants it; the refusal says until when, and that time passes.
                 let refused = until(Duration::from_secs(15), || {
-                    let ran = run(&words);
+                    let mut ran = run(&words);
                     if ran.stdout.contains("\"quota_unavailable\"") {
                         drop(run(&["quota", "refresh", profile]));
+                        ran = run(&words);
+                        let at = retry_at(&ran.stdout);
+                        let wait = at.map(|at| at.duration_since(Timestamp::now()).as_secs() + 1);
+                        if let Some(seconds @ 1..=3600) = wait {
+                            stage.jump(seconds);
+                        }
                     }
                     let refused = (ran.status != 0).then_some(ran.stdout);
                     (refused.is_none(), Vec::from_iter(refused))
@@ -309,6 +317,12 @@ impl Storm {
         );
         wrong
     }
+}
+
+/// When a refusal says that trying again may work.
+fn retry_at(answer: &str) -> Option<Timestamp> {
+    let answer: Value = serde_json::from_str(answer).ok()?;
+    answer["retry_at"].as_str()?.parse().ok()
 }
 
 fn list(stage: &Stage) -> Value {

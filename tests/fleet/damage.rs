@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::background::{Background, directory, record, until, well};
+use super::background::{Background, directory, lives, processes, record, until, well};
 use crate::support::checkout::{Checkout, step};
 use crate::support::world::wait;
 
@@ -219,4 +219,120 @@ fn a_run_whose_own_records_cannot_be_read_is_refused_by_name_and_goes_on_once_th
     let status = checkout.fleet(&["status", "--run", "r"]);
     assert_eq!(status["state"], "done", "{status}");
     assert_eq!(Checkout::worker(&status, "one")["launch"], 1, "{status}");
+}
+
+#[test]
+fn a_run_that_cannot_be_read_is_set_aside_once_nothing_of_it_lives() {
+    let checkout = Checkout::with(1);
+    let holds = "hold ../go\nsay Status: needs-verification";
+    checkout.write("plan.toml", &step("one", "files = [\"a.txt\"]", holds));
+    let mut first = Background::start(&checkout, &["run", "plan.toml", "--run", "old"], &[]);
+    until(&checkout, "old", "one", &["running"]);
+    first.kill();
+    let aside = ["recover", "--set-aside", "--run", "old"];
+    checkout.run(&aside).refused("step_not_ready");
+    let root = directory(&checkout, "old");
+    put(&root.join("run.json"), b"{\"schema\":1,");
+
+    // It is in the way of every other run, and says what to type.
+    for words in [
+        &["run", "plan.toml", "--run", "new"][..],
+        &["status", "--run", "old"],
+        &["status"],
+    ] {
+        let refused = checkout.run(words).refused("record_damaged");
+        assert_eq!(
+            refused["hint"], "agent-fleet fleet recover --set-aside --run old",
+            "{refused}"
+        );
+    }
+    let doctor = checkout.fleet(&["doctor"]);
+    assert!(
+        doctor.to_string().contains("recover --set-aside --run old"),
+        "{doctor}"
+    );
+    checkout.run(&aside).refused("worker_active");
+    checkout.run(&["recover", "--set-aside"]).refused("usage");
+    checkout.world.sandbox.write("go", "");
+    let moved = wait("the end of its worker", || {
+        let ran = checkout.run(&aside);
+        (ran.status == 0).then_some(ran)
+    });
+    let kept = moved.success()["directory"]
+        .as_str()
+        .map(Path::new)
+        .map(Path::to_owned);
+    let kept = kept.expect("a directory");
+    assert!(!root.exists() && kept.ends_with(root.file_name().expect("a name")));
+    assert_eq!(
+        std::fs::read(kept.join("run.json")).expect("kept"),
+        b"{\"schema\":1,"
+    );
+    checkout.run(&aside).refused("not_found");
+    checkout.fleet(&["run", "plan.toml", "--run", "new"]);
+    assert_eq!(checkout.fleet(&["status"])["run"], "new");
+}
+
+#[test]
+fn a_launch_that_waits_for_its_host_never_begins_once_its_run_is_set_aside() {
+    let checkout = Checkout::with(1);
+    let script = "write a.txt begun\nsay Status: needs-verification";
+    checkout.write("plan.toml", &step("one", "files = [\"a.txt\"]", script));
+    let hold = checkout.world.sandbox.write("hold", "");
+    let mut first = Background::start(
+        &checkout,
+        &["run", "plan.toml", "--run", "old"],
+        &[("AGENT_FLEET_TEST_HOLD_HOST", hold.to_str().expect("UTF-8"))],
+    );
+    until(&checkout, "old", "one", &["launching"]);
+    let root = directory(&checkout, "old");
+    let words = ["_host", root.to_str().expect("UTF-8")];
+    let late = wait("the host", || processes(&words).first().copied());
+    first.kill();
+    put(&root.join("plan.json"), b"");
+    checkout.fleet(&["recover", "--set-aside", "--run", "old"]);
+    std::fs::remove_file(&hold).expect("the hold is there");
+    wait("the end of the late host", || (!lives(late)).then_some(()));
+    assert_eq!(checkout.read("a.txt"), "as it was\n");
+    assert!(checkout.world.requests("turn").is_empty());
+}
+
+#[test]
+fn a_worktree_that_its_worker_removed_costs_its_step_and_nothing_else() {
+    let checkout = Checkout::with(1);
+    let asks = "say Status: needs-verification";
+    let text = [
+        step(
+            "one",
+            "worktree = true",
+            &format!("spawn rm -rf ../one\n{asks}"),
+        ),
+        step(
+            "two",
+            "files = [\"b.txt\"]",
+            &format!("write b.txt done\n{asks}"),
+        ),
+    ];
+    checkout.write("plan.toml", &text.concat());
+    let status = checkout.fleet(&["run", "plan.toml", "--run", "r"]);
+    let one = Checkout::step(&status, "one");
+    assert_eq!(
+        (&one["state"], &one["reason"]),
+        (&"blocked".into(), &"work_not_read".into()),
+        "{status}"
+    );
+    assert_eq!(status["next"][0], "agent-fleet fleet diff one --run r");
+    assert_eq!(
+        Checkout::step(&status, "two")["state"],
+        "verified",
+        "{status}"
+    );
+    checkout.run(&["diff", "one"]).refused("not_found");
+    let status = checkout.fleet(&["drop", "one", "--reason", "gone", "--discard"]);
+    assert_eq!(status["state"], "done", "{status}");
+    assert!(
+        !checkout
+            .git(&["worktree", "list"])
+            .contains("share/worktrees")
+    );
 }

@@ -100,3 +100,73 @@ fn the_skill_goes_where_the_persons_own_clis_read_and_keeps_their_changes() {
     checkout.fleet(&["skill", "install", "--dir", "elsewhere"]);
     assert_eq!(checkout.read("elsewhere/agent-fleet/SKILL.md"), ours);
 }
+
+#[test]
+fn a_worktree_of_a_stopped_run_is_named_with_the_command_that_removes_it() {
+    let checkout = Checkout::with(1);
+    checkout.plan(
+        "r",
+        &[step(
+            "one",
+            "worktree = true",
+            "write new.txt half\nhold never",
+        )],
+    );
+    checkout.fleet(&["launch", "--ready"]);
+    checkout.until("r", "one", "running");
+    checkout.fleet(&["stop", "--all"]);
+    let doctor = checkout.fleet(&["doctor"]);
+    let left = check(&doctor, "worktrees");
+    assert_eq!(left["level"], "warn", "{left}");
+    let root = checkout.world.sandbox.path("share/worktrees");
+    let root = root.to_str().expect("UTF-8");
+    assert!(
+        left["evidence"].as_str().expect("text").contains(root),
+        "{left}"
+    );
+    let fix = left["fix"]
+        .as_str()
+        .expect("a command")
+        .replace("TEXT", "unwanted");
+    let words: Vec<&str> = fix.split(' ').collect();
+    assert_eq!(words[..2], ["agent-fleet", "fleet"], "{fix}");
+    let status = checkout.fleet(&words[2..]);
+    assert_eq!(status["state"], "stopped", "{status}");
+    assert_eq!(
+        check(&checkout.fleet(&["doctor"]), "worktrees")["level"],
+        "ok"
+    );
+    assert!(!checkout.git(&["worktree", "list"]).contains(root));
+}
+
+#[test]
+fn a_worktree_that_no_run_knows_is_named_with_what_removes_it() {
+    let checkout = Checkout::with(1);
+    checkout.plan(
+        "r",
+        &[step(
+            "one",
+            "worktree = true",
+            "write new.txt half\nsay Status: blocked",
+        )],
+    );
+    checkout.fleet(&["launch", "--ready"]);
+    checkout.until("r", "one", "parked");
+    std::fs::remove_dir_all(checkout.records("r")).expect("it is there");
+    let left = check(&checkout.fleet(&["doctor"]), "worktrees");
+    let told = left["evidence"].as_str().expect("text");
+    let remove = told
+        .split('`')
+        .find(|part| part.starts_with("git -C"))
+        .expect("a command");
+    let mut shell = crate::support::sandbox::Sandbox::tool("sh");
+    assert!(
+        shell.args(["-c", remove]).status().expect("sh").success(),
+        "{remove}"
+    );
+    assert_eq!(
+        check(&checkout.fleet(&["doctor"]), "worktrees")["level"],
+        "ok",
+        "{told}"
+    );
+}

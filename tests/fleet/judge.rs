@@ -200,3 +200,72 @@ fn a_commit_or_a_staged_file_is_told_by_name() {
         "{refused}"
     );
 }
+
+fn commit(checkout: &Checkout) {
+    let who = ["-c", "user.name=Ada", "-c", "user.email=ada@lab.invalid"];
+    let mut line = who.to_vec();
+    line.extend(["commit", "-q", "-a", "-m", "Mine"]);
+    checkout.git(&line);
+}
+
+#[test]
+fn nothing_is_accepted_while_somebody_committed_or_staged_until_a_person_says_that_it_was_them() {
+    // By the program: a worker that stages is not overlooked.
+    let checkout = Checkout::with(1);
+    let stages = "write a.txt changed\nspawn git add a.txt\nsay Status: needs-verification";
+    checkout.write("plan.toml", &step("one", FILES, stages));
+    checkout.fleet(&["run", "plan.toml", "--run", "p"]);
+    let status = checkout.fleet(&["status", "--run", "p"]);
+    let one = Checkout::step(&status, "one");
+    assert_eq!(
+        (&one["state"], &one["reason"]),
+        (&"blocked".into(), &"tree_changed".into()),
+        "{status}"
+    );
+    assert_eq!(status["next"][0], "agent-fleet fleet check --run p");
+    let refused = checkout
+        .run(&["check", "--run", "p"])
+        .refused("tree_changed");
+    assert_eq!(
+        refused["details"]["changes"][0],
+        "`a.txt` was staged or unstaged"
+    );
+    let taken = checkout.fleet(&["check", "--accept", "--run", "p"]);
+    assert_eq!(taken["accepted"], true);
+    checkout.fleet(&["check", "--run", "p"]);
+    checkout.fleet(&["run", "--run", "p"]);
+    let status = checkout.fleet(&["status", "--run", "p"]);
+    assert_eq!(status["state"], "done", "{status}");
+    assert_eq!(Checkout::worker(&status, "one")["launch"], 1, "{status}");
+
+    // By a lead.
+    checkout.git(&["reset", "-q", "--hard"]);
+    checkout.plan("l", &[step("one", FILES, DONE)]);
+    checkout.fleet(&["launch", "one", "--run", "l"]);
+    checkout.until_step("l", "one", "reported");
+    commit(&checkout);
+    checkout.verify("l", "one").refused("tree_changed");
+    let status = checkout.fleet(&["status", "--run", "l"]);
+    assert_eq!(
+        Checkout::step(&status, "one")["state"],
+        "reported",
+        "{status}"
+    );
+    checkout.fleet(&["check", "--accept", "--run", "l"]);
+    checkout.verify("l", "one").success();
+}
+
+#[test]
+fn no_worker_says_whose_change_it_was() {
+    let checkout = Checkout::with(1);
+    let program = env!("CARGO_BIN_EXE_agent-fleet");
+    let tries = format!(
+        "write a.txt changed\nspawn git add a.txt && ! {program} fleet check --accept --run r\n\
+         say Status: needs-verification"
+    );
+    checkout.write("plan.toml", &step("one", FILES, &tries));
+    checkout.fleet(&["run", "plan.toml", "--run", "r"]);
+    checkout
+        .run(&["check", "--run", "r"])
+        .refused("tree_changed");
+}

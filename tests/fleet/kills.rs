@@ -170,6 +170,33 @@ fn a_killed_worker_counts_as_an_attempt_and_the_last_one_fails_the_step() {
 }
 
 #[test]
+fn a_host_killed_before_its_claim_is_given_up_at_once_by_whoever_started_it() {
+    let checkout = Checkout::with(1);
+    let script = format!("spawn echo begun >> a.txt\n{ASKS}");
+    checkout.write("plan.toml", &step("one", "files = [\"a.txt\"]", &script));
+    let hold = checkout.world.sandbox.write("hold", "");
+    let run = Background::start(
+        &checkout,
+        &["run", "plan.toml", "--run", "r"],
+        &[("AGENT_FLEET_TEST_HOLD_HOST", hold.to_str().expect("UTF-8"))],
+    );
+    until(&checkout, "r", "one", &["launching"]);
+    let launch = directory(&checkout, "r").join("launches/one.1");
+    let words = ["_host", launch.to_str().expect("UTF-8")];
+    let host = wait("the host", || processes(&words).first().copied());
+    kill(host);
+    std::fs::remove_file(&hold).expect("the hold is there");
+    well(&run.finish(), "the run");
+    let claim = super::background::record(&checkout, "r", "launches/one.1/claim.json");
+    assert_eq!(claim["revoked"], "host_ended", "{claim}");
+    let status = checkout.fleet(&["status", "--run", "r"]);
+    assert_eq!(status["state"], "done", "{status}");
+    assert_eq!(Checkout::worker(&status, "one")["launch"], 2, "{status}");
+    assert_eq!(Checkout::step(&status, "one")["attempts"], 0, "{status}");
+    assert_eq!(lines(&checkout, "a.txt", "begun"), 1);
+}
+
+#[test]
 fn a_host_that_comes_too_late_starts_nothing() {
     let checkout = Checkout::with(1);
     let script = format!("spawn echo begun >> a.txt\n{ASKS}");
@@ -178,7 +205,10 @@ fn a_host_that_comes_too_late_starts_nothing() {
     let mut first = Background::start(
         &checkout,
         &["run", "plan.toml", "--run", "r"],
-        &[("AGENT_FLEET_TEST_HOLD_HOST", hold.to_str().expect("UTF-8"))],
+        &[
+            ("AGENT_FLEET_TEST_HOLD_AT", "host.begun"),
+            ("AGENT_FLEET_TEST_HOLD", hold.to_str().expect("UTF-8")),
+        ],
     );
     until(&checkout, "r", "one", &["launching"]);
     let launch = directory(&checkout, "r").join("launches/one.1");

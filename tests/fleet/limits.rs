@@ -63,6 +63,16 @@ fn work_goes_on_at_once_on_another_account_with_what_was_done_so_far() {
     assert_eq!(checkout.read("a.txt"), "as it was\nturn\nturn\n");
     let turns = checkout.world.requests("turn");
     assert_eq!(turns.len(), 2, "{turns:?}");
+    let history = checkout.fleet(&["history", "one"]);
+    let outcome = |number: usize| history["launches"][number]["outcome"].as_str();
+    assert_eq!(
+        (outcome(0), outcome(1)),
+        (Some("limited"), Some("done")),
+        "{history}"
+    );
+    let mut page = checkout.line(&["history", "one"]);
+    let page = Ran::of(page.env("AGENT_FLEET_FORMAT", "human")).stdout;
+    assert!(!page.contains("(limit)"), "{page}");
 }
 
 #[test]

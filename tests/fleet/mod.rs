@@ -25,3 +25,4 @@ mod take;
 mod terminal;
 mod unread;
 mod wait;
+mod windows;

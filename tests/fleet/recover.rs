@@ -3,17 +3,9 @@
 use std::fs;
 
 use crate::support::background::Background;
-use crate::support::checkout::{Checkout, step};
+use crate::support::checkout::{Checkout, holds, step};
 use crate::support::sandbox::Sandbox;
 use crate::support::world::wait;
-
-fn holds() -> String {
-    step(
-        "one",
-        "files = [\"a.txt\"]",
-        "write a.txt begun\nhold never",
-    )
-}
 
 fn kill(pid: u32) {
     let mut kill = Sandbox::tool("kill");
@@ -93,7 +85,10 @@ fn a_host_that_is_late_finds_its_launch_given_up() {
     checkout.write("evidence", "It hangs.\n");
     let hold = checkout.world.sandbox.write("hold-hosts", "");
     let hold = hold.to_str().expect("UTF-8").to_owned();
-    let variables = [("AGENT_FLEET_TEST_HOLD_HOST", hold.as_str())];
+    let variables = [
+        ("AGENT_FLEET_TEST_HOLD_AT", "host.begun"),
+        ("AGENT_FLEET_TEST_HOLD", hold.as_str()),
+    ];
     let mut run = Background::start_with(&checkout, "r", &holds(), &variables);
     run.until("one", "launching");
     checkout.fleet(&["recover", "one", "--evidence", "evidence"]);

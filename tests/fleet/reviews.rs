@@ -60,6 +60,10 @@ fn a_review_without_a_clear_verdict_is_a_question_for_a_person() {
     assert_eq!(step["state"], "blocked", "{status}");
     assert_eq!(step["reason"], "verdict_unclear", "{status}");
     assert_eq!(
+        status["next"][0],
+        "agent-fleet fleet logs one-review --run r"
+    );
+    assert_eq!(
         Checkout::worker(&status, "one-review")["launch"],
         1,
         "{status}"
@@ -76,4 +80,34 @@ fn without_another_family_there_is_no_plan_that_wants_a_review() {
     assert_eq!(refused.status, 2, "{}{}", refused.stdout, refused.stderr);
     assert!(refused.stdout.contains("another model family"));
     checkout.run(&["status", "--run", "r"]).refused("not_found");
+}
+
+#[test]
+fn a_text_to_a_reviewer_is_its_next_turn_about_the_same_change_and_decides() {
+    let checkout = two_families();
+    let status = reviewed(&checkout, "say It looks fine to me.");
+    let before = Checkout::worker(&status, "one-review");
+    checkout.run(&["send", "one-review", ""]).refused("usage");
+    let text = "Say it in one line.\n```script review\nsay Verdict: approve\n```";
+    let sent = checkout.fleet(&["send", "one-review", text]);
+    assert_eq!(
+        (&sent["outcome"], &sent["launch"]),
+        (&"launched".into(), &2.into()),
+        "{sent}"
+    );
+    let status = checkout.fleet(&["resume", "r", "--go"]);
+    assert_eq!(status["state"], "done", "{status}");
+    let after = Checkout::worker(&status, "one-review");
+    assert_eq!(
+        (&after["launch"], &after["session"], &after["profile"]),
+        (&2.into(), &before["session"], &before["profile"]),
+        "{status}"
+    );
+    assert_eq!(after["report"], "approve", "{status}");
+    assert_eq!(Checkout::worker(&status, "one")["launch"], 1, "{status}");
+    let told = checkout.read(".fleet/runs/r/prompts/one-review.2.md");
+    assert!(told.contains("Say it in one line."), "{told}");
+    checkout
+        .run(&["send", "one-review", "Again."])
+        .refused("run_over");
 }

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::support::checkout::{Checkout, step};
+use crate::support::sandbox::Ran;
 
 #[test]
 fn a_plan_runs_to_its_verified_end_in_the_order_of_its_needs() {
@@ -77,4 +78,95 @@ fn every_change_is_a_line_and_the_last_one_is_the_status() {
         ran.stdout
     );
     assert!(!ran.stdout.contains('\u{1b}'), "{}", ran.stdout);
+}
+
+#[test]
+fn a_plan_file_may_have_spaces_in_its_name_and_takes_no_options_of_words() {
+    let checkout = Checkout::with(1);
+    let script = "write a.txt changed\nsay Status: needs-verification";
+    checkout.write("my plan.toml", &step("one", "files = [\"a.txt\"]", script));
+    for more in [
+        &["--tier", "heavy"][..],
+        &["--worktree"],
+        &["--investigate"],
+        &["--files", "a.txt"],
+    ] {
+        let words = [&["run", "my plan.toml", "--run", "r"], more].concat();
+        let refused = checkout.run(&words).refused("usage");
+        let text = refused["error"].as_str().expect("text");
+        assert!(text.contains(more[0]), "{refused}");
+    }
+    let status = checkout.fleet(&["run", "my plan.toml", "--run", "r"]);
+    assert_eq!(status["state"], "done", "{status}");
+    // Words that only end like one are words.
+    let refused = checkout.run(&["run", "Rename it to new.toml"]);
+    let text = refused.refused("usage")["error"].to_string();
+    assert!(text.contains("what the work may change"), "{text}");
+}
+
+#[test]
+fn files_are_named_from_where_the_person_stands() {
+    let checkout = Checkout::with(1);
+    checkout.write("deep/x.txt", "as it was\n");
+    let text = "```script\nwrite deep/x.txt changed\nwrite a.txt changed\nsay Status: needs-verification\n```";
+    let absolute = checkout.world.project.join("b.txt");
+    let mut line = checkout.line(&["run", text, "--run", "r", "--files", "x.txt", "../a.txt"]);
+    line.arg(&absolute);
+    let ran = Ran::of(line.current_dir(checkout.world.project.join("deep")));
+    assert_eq!(ran.status, 0, "{}{}", ran.stdout, ran.stderr);
+    let diff = checkout.fleet(&["diff", "work"]);
+    assert_eq!(diff["files"], json!(["a.txt", "deep/x.txt"]), "{diff}");
+    let mut outside = checkout.line(&["run", text, "--run", "s", "--files", "../../x.txt"]);
+    Ran::of(outside.current_dir(checkout.world.project.join("deep"))).refused("plan_invalid");
+}
+
+#[test]
+fn nothing_is_begun_in_a_checkout_where_workers_may_not_work() {
+    let checkout = Checkout::with(1);
+    let path = checkout.world.project.to_str().expect("UTF-8").to_owned();
+    let remove = ["project", "remove", "--provider", "scripted", &path];
+    checkout.world.command(&remove);
+    let script = "write a.txt changed\nsay Status: needs-verification";
+    checkout.write("plan.toml", &step("one", "files = [\"a.txt\"]", script));
+    let register = format!("agent-fleet project register --provider scripted {path}");
+    let refused = checkout.run(&["run", "plan.toml", "--run", "r"]);
+    let refused = refused.refused("workspace_untrusted");
+    assert_eq!(refused["hint"], register.as_str(), "{refused}");
+    checkout.run(&["status", "--run", "r"]).refused("not_found");
+    let doctor = checkout.fleet(&["doctor"]);
+    assert_eq!(doctor["healthy"], false, "{doctor}");
+    assert_eq!(doctor["next"], register.as_str(), "{doctor}");
+    // A lead may plan, and is told at the launch, which leaves nothing behind.
+    checkout.fleet(&["init", "l"]);
+    checkout.fleet(&["plan", "--file", "plan.toml", "--run", "l"]);
+    let before = checkout.bytes_of("l");
+    checkout
+        .run(&["launch", "one", "--run", "l"])
+        .refused("workspace_untrusted");
+    assert_eq!(checkout.bytes_of("l"), before);
+    checkout
+        .world
+        .command(&["project", "register", "--provider", "scripted", &path]);
+    let status = checkout.fleet(&["run", "--run", "l"]);
+    assert_eq!(Checkout::step(&status, "one")["state"], "reported");
+}
+
+#[test]
+fn a_script_can_tell_whether_all_was_done() {
+    let checkout = Checkout::with(1);
+    for (name, script, exit) in [
+        (
+            "done",
+            "write a.txt changed\nsay Status: needs-verification",
+            0,
+        ),
+        ("blocked", "say Status: blocked", 3),
+        ("failed", "exit 4", 3),
+    ] {
+        checkout.write("plan.toml", &step("one", "files = [\"a.txt\"]", script));
+        let ran = checkout.run(&["run", "plan.toml", "--run", name]);
+        assert_eq!(ran.status, exit, "{name}: {}{}", ran.stdout, ran.stderr);
+        assert_eq!(checkout.fleet(&["status", "--run", name])["state"], name);
+    }
+    checkout.run(&["run", "none.toml"]).refused("plan_invalid");
 }

@@ -1,15 +1,9 @@
 //! `fleet send` and `fleet resume`: the next turn, now or after the one that runs, and going on with a run.
 
 use crate::support::background::Background;
-use crate::support::checkout::{Checkout, step};
+use crate::support::checkout::{Checkout, asks, holds, step};
 use crate::support::sandbox::{Ran, Sandbox};
 use crate::support::world::wait;
-
-const ASKS: &str = "say Status: blocked";
-
-fn asks() -> String {
-    step("one", "files = [\"a.txt\"]", ASKS)
-}
 
 fn text(script: &str) -> String {
     format!("```script\n{script}\nsay Status: needs-verification\n```")
@@ -74,11 +68,7 @@ fn a_text_for_a_busy_worker_is_told_at_the_end_of_its_turn_by_its_host_alone() {
 #[test]
 fn a_turn_is_interrupted_and_its_conversation_goes_on_with_the_new_text() {
     let checkout = Checkout::with(1);
-    let plan = step(
-        "one",
-        "files = [\"a.txt\"]",
-        "write a.txt begun\nhold never",
-    );
+    let plan = holds();
     let mut run = Background::start(&checkout, "r", &plan);
     run.until_busy("one", "a.txt");
     let sent = checkout.fleet(&["send", "--now", "one", "--", &text("write a.txt sent")]);
@@ -113,11 +103,7 @@ fn a_turn_that_is_interrupted_before_its_conversation_began_loses_no_text() {
 #[test]
 fn a_stopped_worker_goes_on_when_it_is_told_to() {
     let checkout = Checkout::with(1);
-    let plan = step(
-        "one",
-        "files = [\"a.txt\"]",
-        "write a.txt begun\nhold never",
-    );
+    let plan = holds();
     let mut run = Background::start(&checkout, "r", &plan);
     run.until_busy("one", "a.txt");
     checkout.fleet(&["stop", "one"]);

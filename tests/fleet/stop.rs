@@ -1,20 +1,13 @@
 //! `fleet stop`: ends what is meant and nothing else, loses no login, and keeps what it could not end.
 
 use crate::support::background::Background;
-use crate::support::checkout::{Checkout, step};
+use crate::support::checkout::{Checkout, holds, step};
+use crate::support::sandbox::{Ran, Sandbox};
 use crate::support::world::{Account, wait};
-
-const HOLDS: &str = "write a.txt begun\nhold never";
-
-fn holds() -> String {
-    step("one", "files = [\"a.txt\"]", HOLDS)
-}
 
 fn kill(signal: &str, pid: u32) {
     let pid = pid.to_string();
-    let done = crate::support::sandbox::Sandbox::tool("kill")
-        .args([signal, &pid])
-        .status();
+    let done = Sandbox::tool("kill").args([signal, &pid]).status();
     assert!(done.expect("kill runs").success(), "kill {signal} {pid}");
 }
 
@@ -69,7 +62,10 @@ fn a_launch_that_its_host_has_not_claimed_never_begins() {
     let checkout = Checkout::with(1);
     let hold = checkout.world.sandbox.write("hold-hosts", "");
     let hold = hold.to_str().expect("UTF-8").to_owned();
-    let variables = [("AGENT_FLEET_TEST_HOLD_HOST", hold.as_str())];
+    let variables = [
+        ("AGENT_FLEET_TEST_HOLD_AT", "host.begun"),
+        ("AGENT_FLEET_TEST_HOLD", hold.as_str()),
+    ];
     let mut run = Background::start_with(&checkout, "r", &holds(), &variables);
     run.until("one", "launching");
     let stopped = checkout.fleet(&["stop", "one"]);
@@ -99,7 +95,7 @@ fn stopped_while_refreshing(faults: &str) -> (bool, String) {
     });
     let mut line = checkout.line(&["stop", "one"]);
     line.env("AGENT_FLEET_TEST_FAULTS", faults);
-    let ran = crate::support::sandbox::Ran::of(&mut line);
+    let ran = Ran::of(&mut line);
     let told = ran.stderr.clone();
     assert_eq!(ran.success()["confirmed"], true);
     drop(run);
@@ -179,7 +175,7 @@ fn a_stop_that_was_cut_short_anywhere_is_finished_by_the_next() {
         run.until_busy("one", "a.txt");
         let mut line = checkout.line(&["stop", "one", "--run", &name]);
         line.env("AGENT_FLEET_TEST_CRASH_AT", point.to_string());
-        let ran = crate::support::sandbox::Ran::of(&mut line);
+        let ran = Ran::of(&mut line);
         let cut = ran.status == crate::crash::ABORTED;
         assert!(cut || ran.status == 0, "{point}: {}", ran.stderr);
         let stopped = checkout.fleet(&["stop", "one", "--run", &name]);
@@ -193,4 +189,71 @@ fn a_stop_that_was_cut_short_anywhere_is_finished_by_the_next() {
             return;
         }
     }
+}
+
+/// What a command answers that is typed where none of these processes can be seen; `None` where nobody may make such a
+/// place.
+fn elsewhere(checkout: &Checkout, words: &[&str]) -> Option<Ran> {
+    const OPTIONS: [&str; 2] = ["-Urpf", "--mount-proc"];
+    let allowed = Sandbox::tool("unshare")
+        .args(OPTIONS)
+        .arg("true")
+        .stderr(std::process::Stdio::null())
+        .status();
+    if !allowed.is_ok_and(|status| status.success()) {
+        println!("SKIPPED: no pid namespace can be made here (unshare needs user namespaces)");
+        return None;
+    }
+    let inner = checkout.line(words);
+    let mut outer = Sandbox::tool("unshare");
+    outer
+        .args(OPTIONS)
+        .arg(inner.get_program())
+        .args(inner.get_args())
+        .env_clear()
+        .envs(
+            inner
+                .get_envs()
+                .filter_map(|(name, value)| Some((name, value?))),
+        )
+        .current_dir(&checkout.world.project)
+        .stdin(std::process::Stdio::null());
+    Some(Ran::of(&mut outer))
+}
+
+#[test]
+fn from_another_pid_namespace_nothing_is_signalled_and_the_slot_is_kept() {
+    let checkout = Checkout::with(1);
+    let mut run = Background::start(&checkout, "r", &holds());
+    run.until_busy("one", "a.txt");
+    run.kill();
+    let child = run.process("one", 1, "child");
+    let Some(ran) = elsewhere(&checkout, &["stop", "one", "--force", "--timeout", "1"]) else {
+        return;
+    };
+    assert_eq!(ran.status, 1, "{}{}", ran.stdout, ran.stderr);
+    let stopped: serde_json::Value = serde_json::from_str(&ran.stdout).expect("JSON");
+    assert_eq!(stopped["confirmed"], false, "{stopped}");
+    let one = &stopped["runs"][0]["workers"][0];
+    assert_eq!(one["outcome"], "stop_failed", "{stopped}");
+    let why = one["why"].as_str().expect("text");
+    assert!(why.contains("cannot be told"), "{why}");
+    let lives = || std::path::Path::new(&format!("/proc/{child}")).exists();
+    assert!(lives(), "it was signalled");
+    let status = run.status();
+    assert_eq!(status["active"], 1, "{status}");
+    let worker = Checkout::worker(&status, "one");
+    assert_eq!(
+        (&worker["state"], &worker["reason"]),
+        (&"stop_failed".into(), &"not_seen".into()),
+        "{status}"
+    );
+    let lease = checkout
+        .world
+        .lease(worker["task"].as_str().expect("a task"));
+    assert_eq!(lease.expect("a lease")["verdict"], "alive");
+    // Where it can be seen, it is stopped.
+    let stopped = checkout.fleet(&["stop", "one"]);
+    assert_eq!(stopped["confirmed"], true, "{stopped}");
+    assert!(!lives());
 }

@@ -4,7 +4,7 @@ use std::io::Write as _;
 use std::process::{Child, ChildStdin, Stdio};
 
 use crate::support::background::Background;
-use crate::support::checkout::{Checkout, step};
+use crate::support::checkout::{Checkout, asks, holds};
 use crate::support::sandbox::Sandbox;
 use crate::support::world::wait;
 
@@ -64,10 +64,6 @@ impl Taken {
         });
         status.code().expect("a status")
     }
-}
-
-fn asks() -> String {
-    step("one", "files = [\"a.txt\"]", "say Status: blocked")
 }
 
 #[test]
@@ -131,11 +127,7 @@ fn a_worker_that_is_given_back_stands_where_it_stood_and_one_with_a_report_has_r
 #[test]
 fn a_worker_that_was_taken_over_can_be_stopped_and_its_turn_be_ended_for_it() {
     let checkout = Checkout::with(1);
-    let plan = step(
-        "one",
-        "files = [\"a.txt\"]",
-        "write a.txt begun\nhold never",
-    );
+    let plan = holds();
     let mut run = Background::start(&checkout, "r", &plan);
     run.until_busy("one", "a.txt");
     run.kill();

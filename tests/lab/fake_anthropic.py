@@ -146,8 +146,7 @@ class Handler(LabHandler):
         if acc.get("usage_limit"):
             step = {"usage_limit": acc["usage_limit"]}
         self.note(step=step)
-        if step.get("delay"):
-            time.sleep(step["delay"])
+        self.hold(step)
         if "usage_limit" in step:
             h = self.limit_headers(n, step)
             reset = dict(h)["anthropic-ratelimit-unified-reset"]

@@ -168,8 +168,7 @@ class Handler(LabHandler):
         if acc.get("usage_limit"):
             step = {"usage_limit": acc["usage_limit"]}
         self.note(step=step)
-        if step.get("delay"):
-            time.sleep(step["delay"])
+        self.hold(step)
         if "usage_limit" in step:
             u = step["usage_limit"]
             wait = int(u.get("resets_in", 10800))

@@ -23,9 +23,8 @@ import signal
 import struct
 import subprocess
 import sys
-import time
-import urllib.request
 
+import make_home
 from lab_http import read_log
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -66,7 +65,7 @@ def owner(folder):
 
 
 def start_server(d, a):
-    argv = [sys.executable, "-B", f"{HERE}/lab_server.py", d]
+    argv = [sys.executable, "-S", "-B", f"{HERE}/lab_server.py", d]
     if a.scenario:
         argv += ["--scenario", os.path.abspath(a.scenario)]
     if a.hold:
@@ -90,12 +89,12 @@ def make_homes(d, a, ws):
             home = f"{d}/homes/{provider}{n}"
             if os.path.isdir(home):
                 continue
-            argv = [sys.executable, "-B", f"{HERE}/make_home.py", provider, str(n), home, "--trust", ws]
+            argv = [provider, str(n), home, "--trust", ws]
             if a.scenario:
                 argv += ["--scenario", os.path.abspath(a.scenario)]
             if a.expires_in is not None:
                 argv += ["--expires-in", str(a.expires_in)]
-            subprocess.run(argv, check=True, stdout=subprocess.DEVNULL)
+            make_home.make(argv)
 
 
 def up(a):
@@ -174,6 +173,7 @@ def down(a):
 
 
 def setsc(a):
+    import urllib.request              # slow to load, and needed here alone
     text = a.what
     if text == "-":
         text = sys.stdin.read()

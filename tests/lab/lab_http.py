@@ -9,6 +9,7 @@ import gzip
 import hashlib
 import itertools
 import json
+import os
 import shutil
 import subprocess
 import threading
@@ -73,6 +74,12 @@ class LabHandler(BaseHTTPRequestHandler):
         pass
 
     # -- for the fakes
+    def hold(self, step):
+        """Keeps the answer back as long as its step says."""
+        time.sleep(step.get("delay", 0))
+        while step.get("after") and not os.path.exists(step["after"]):
+            time.sleep(0.02)
+
     def credentials(self):
         """[{"kind": …, "account": N or None}] for each credential header of the request."""
         return []

@@ -83,7 +83,8 @@ def codex(args, acc):
     return {"CODEX_HOME": os.path.abspath(args.dir)}
 
 
-if __name__ == "__main__":
+def make(argv):
+    """Writes the home that these arguments ask for; returns what is printed about it."""
     ap = argparse.ArgumentParser()
     ap.add_argument("provider", choices=["claude", "codex"])
     ap.add_argument("n", type=int)
@@ -95,10 +96,13 @@ if __name__ == "__main__":
     ap.add_argument("--stale", action="store_true", help="codex: force a token refresh")
     ap.add_argument("--scenario", help="who account N is, where the scenario says otherwise")
     ap.add_argument("--trust", action="append", default=[], help="workspace to mark trusted")
-    a = ap.parse_args()
+    a = ap.parse_args(argv)
     os.makedirs(a.dir, mode=0o700, exist_ok=True)
     os.chmod(a.dir, 0o700)
     acc = Scenario(a.scenario).account(a.n)
     env = claude(a, acc) if a.provider == "claude" else codex(a, acc)
-    print(json.dumps({"provider": a.provider, "dir": os.path.abspath(a.dir), "env": env,
-                      "account": acc}))
+    return {"provider": a.provider, "dir": os.path.abspath(a.dir), "env": env, "account": acc}
+
+
+if __name__ == "__main__":
+    print(json.dumps(make(None)))

@@ -8,6 +8,7 @@ import ssl
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import unittest
 import urllib.parse
@@ -96,6 +97,23 @@ class Lab(unittest.TestCase):
         request(env["LAB_FOREIGN_URL"], "/v1/messages", "POST", "{}", authorization="Bearer x")
         seen = [(e["method"], e["path"], e["credential"]) for e in self.log(d, "foreign")]
         self.assertEqual(seen, [("CONNECTION", "", "none"), ("POST", "/v1/messages", "authorization")])
+
+    def test_an_answer_is_kept_back_until_the_file_that_its_step_names_is_there(self):
+        go = f"{self.dir}/go"
+        _, env = self.up()
+        one = lab_account(1)
+        step = "LAB:" + json.dumps({"text": "now", "after": go})
+        body = json.dumps({"messages": [{"role": "user", "content": step}]})
+        seen = []
+        caller = threading.Thread(target=lambda: seen.append(request(
+            env["LAB_ANTHROPIC_URL"], "/v1/messages", "POST", body, authorization="Bearer " + one["claude_access"])))
+        caller.start()
+        caller.join(0.3)
+        self.assertEqual(seen, [])
+        with open(go, "w"):
+            pass
+        caller.join(10)
+        self.assertEqual(seen, [200])
 
     def test_labs_live_side_by_side_and_down_stops_only_its_own(self):
         first, _ = self.up("first")

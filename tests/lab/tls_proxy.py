@@ -35,10 +35,11 @@ def make_ca(folder):
 
     if os.path.exists(at("whole")):
         return at("ca.pem")
-    openssl("req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "30",
+    key = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes")
+    openssl("req", "-x509", *key, "-days", "30",
             "-subj", "/CN=agent-fleet lab CA", "-keyout", at("ca.key"), "-out", at("ca.pem"),
             "-addext", "basicConstraints=critical,CA:TRUE", "-addext", "keyUsage=keyCertSign,cRLSign")
-    openssl("req", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=lab",
+    openssl("req", *key, "-subj", "/CN=lab",
             "-keyout", at("leaf.key"), "-out", at("leaf.csr"))
     with open(at("ext"), "w") as fh:
         fh.write("subjectAltName=" + ",".join("DNS:" + h for h in ANTHROPIC + OPENAI)

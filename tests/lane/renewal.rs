@@ -46,59 +46,70 @@ fn plan(expires_in: u32) -> Plan {
     }
 }
 
-/// Makes the token of account 1 get old while a worker is at its tools: both CLIs refresh what has less than five
-/// minutes left.
-fn ages(world: &World, cli: Cli) {
-    if cli == Cli::Claude {
-        let path = credential(world, cli, 1);
-        let mut file: Value =
-            serde_json::from_slice(&std::fs::read(&path).expect("a login")).expect("JSON");
-        let soon = (now() + 200.0) * 1000.0;
-        file["claudeAiOauth"]["expiresAt"] = json!(soon.round());
-        World::write(&path, &file.to_string());
-        world
-            .lab
-            .set(&json!({"accounts": {"1": {"access_ttl": 315}}}));
-    }
-}
+/// Both CLIs refresh a token that has less than this left, in seconds.
+const EARLY: u32 = 300;
+/// How much longer than that a token lasts which is to get old under a worker, in seconds: a busy machine is to start
+/// the worker meanwhile.
+const YOUNG: u32 = 12;
+/// The same for one that the worker itself was given.
+const BRIEFLY: u32 = 5;
 
-/// Its CLI refreshes the login before it goes on.
+/// Its CLI refreshes the login before it goes on: the model's answer is kept back until the token is old.
 fn mid_run(cli: Cli) {
-    let life = match cli {
-        Cli::Claude => 30_000,
-        Cli::Codex => 306,
-    };
-    let world = world(cli, &plan(life));
-    let before = std::fs::read(credential(&world, cli, 1)).expect("a login");
-    ages(&world, cli);
-    let since = now();
+    let world = world(cli, &plan(30_000));
+    let login = credential(&world, cli, 1);
+    let go = world.lab.path("go");
+    let steps = json!([{"shell": "true", "after": go}, {"text": "done"}]);
     let working = job(&world, cli, "t");
-    // Claude refuses a bare `sleep` once it knows that it may, and Codex ends a tool after ten seconds.
-    let wait = json!({ "shell": "python3 -c 'import time; time.sleep(25)'" });
-    let done = json!({ "text": "done" });
-    let steps = match cli {
-        Cli::Claude => json!([wait, done]),
-        Cli::Codex => json!([wait, wait, done]),
-    };
-    let (_, worker) = world.start(cli, &working, &format!("LAB:{steps}"));
-    let wanted = match cli {
-        Cli::Claude => 2,
-        Cli::Codex => 1,
-    };
-    until("the refresh of a running worker", TURN, || {
-        let seen = refreshes(&world.lab.log(since)).len();
-        if seen == 1 && wanted == 2 {
-            world.lab.set(&json!({}));
+    let since = now();
+    let given = match cli {
+        // What has only minutes left is refreshed at the start, for a token that gets old soon.
+        Cli::Claude => {
+            let own = std::fs::read(&login).expect("a login");
+            let mut file: Value = serde_json::from_slice(&own).expect("JSON");
+            let soon = (now() + 200.0) * 1000.0;
+            file["claudeAiOauth"]["expiresAt"] = json!(soon.round());
+            World::write(&login, &file.to_string());
+            let brief = json!({"accounts": {"1": {"access_ttl": EARLY + BRIEFLY}}});
+            world.lab.set(&brief);
+            None
         }
-        if seen < wanted {
-            Err(format!("{seen} refreshes"))
-        } else {
+        Cli::Codex => {
+            let fresh = world.lab.path("fresh");
+            let life = i64::from(EARLY + YOUNG);
+            world.lab.make_home(cli.name(), 1, &fresh, Some(life));
+            let fresh = std::fs::read_to_string(fresh.join("auth.json"));
+            World::write(&login, &fresh.expect("a login"));
+            Some(now())
+        }
+    };
+    let before = std::fs::read(&login).expect("a login");
+    let (_, worker) = world.start(cli, &working, &format!("LAB:{steps}"));
+    let (old, wanted) = if let Some(given) = given {
+        (given + f64::from(YOUNG), 1)
+    } else {
+        let given = until("the refresh at the start", TURN, || {
+            let log = world.lab.log(since);
+            let first = log.iter().find(|request| request.refresh.is_some());
+            first
+                .map(|request| request.t)
+                .ok_or_else(|| worker.stdout())
+        });
+        world.lab.set(&json!({}));
+        (given + f64::from(BRIEFLY), 2)
+    };
+    until("a token that is old", TURN, || {
+        let left = old + 1.0 - now();
+        if left < 0.0 {
             Ok(())
+        } else {
+            Err(format!("{left} s left"))
         }
     });
+    World::write(&go, "");
     drop(worker.clean());
     assert_eq!(refreshed(&world, since), wanted);
-    let after = std::fs::read(credential(&world, cli, 1)).expect("a login");
+    let after = std::fs::read(&login).expect("a login");
     assert!(before != after, "the login was not rewritten");
     let chosen = granted(&world, cli, 1);
     assert_eq!(chosen["degraded"], false, "{chosen}");

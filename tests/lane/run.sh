@@ -13,5 +13,6 @@ for tool in cargo git openssl python3 tmux; do
 done
 "$here/../lab/install-clis.sh" --quota-axi || fail "the provider CLIs could not be installed (the reason is above)"
 cd "$here/../.."
+# A shell starts what it puts into the background with Ctrl-C ignored, and tests press Ctrl-C.
 # The tests mostly wait for other programs, so more of them run at once than there are processors.
-exec cargo test --quiet --features lane,test-fakes --test lane -- --test-threads "${LANE_THREADS:-4}" "$@"
+exec env --default-signal=INT cargo test --quiet --features lane,test-fakes --test lane -- --test-threads "${LANE_THREADS:-4}" "$@"

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::cli::{BOTH, Cli};
 use crate::lab::{Plan, tool};
@@ -80,15 +80,16 @@ fn a_session_without_a_lease_is_told_from_a_worker_in_the_same_home() {
         ..Plan::default()
     };
     let world = World::enabled(&plan, 2, &["repo"]);
-    let slow = r#"LAB:{"text":"hello","delay":25}"#;
+    let end = world.lab.path("end");
+    let slow = format!("LAB:{}", json!({"text": "hello", "after": end}));
     let job = Job::new("leased", "claude", &world.project("repo"));
-    let (_, worker) = world.start(Cli::Claude, &job, slow);
+    let (_, worker) = world.start(Cli::Claude, &job, &slow);
     let codex = Job::new("leased-too", "codex", &world.project("repo"));
-    let (_, codex_worker) = world.start(Cli::Codex, &codex, slow);
+    let (_, codex_worker) = world.start(Cli::Codex, &codex, &slow);
     let mut commands: Vec<Worker> = Vec::new();
     for cli in BOTH {
         let mut command = by_hand(&world, cli, &world.home(cli, 1));
-        command.args(cli.headless(slow));
+        command.args(cli.headless(&slow));
         commands.push(Worker::start(
             &world,
             &format!("{}-by-hand", cli.name()),
@@ -118,6 +119,7 @@ fn a_session_without_a_lease_is_told_from_a_worker_in_the_same_home() {
     let conversation = sessions[0]["session_id"]
         .as_str()
         .expect("Claude names its conversation");
+    World::write(&end, "");
     for worker in commands {
         let said = worker.clean();
         if said.contains("session_id") {

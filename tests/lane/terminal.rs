@@ -84,7 +84,7 @@ impl Terminal {
         self.wait_for(text);
     }
 
-    /// Presses a key, as tmux calls it.
+    /// Presses one key, by tmux's name of it.
     pub(crate) fn press(&self, key: &str) {
         self.ask(&["send-keys", key]);
     }

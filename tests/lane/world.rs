@@ -211,18 +211,11 @@ impl World {
         self.lab.path(name)
     }
 
-    /// Makes a git worktree and registers it.
+    /// Makes a git worktree and registers it for every provider.
     pub(crate) fn register(&self, name: &str) {
         let path = self.worktree(name);
-        for cli in BOTH {
-            drop(
-                Ran::of(
-                    self.command(["project", "register", "--provider", cli.name()])
-                        .arg(&path),
-                )
-                .success(),
-            );
-        }
+        let mut register = self.command(["project", "register"]);
+        drop(Ran::of(register.arg(path)).success());
     }
 
     /// Writes a file and its directories.

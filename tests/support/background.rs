@@ -81,10 +81,7 @@ impl<'a> Background<'a> {
         wait("the end of `fleet run`", || {
             child.try_wait().expect("a child")
         });
-        let mut ran = Ran::ended(&child.wait_with_output().expect("it has ended"));
-        // The lines before are the changes.
-        ran.stdout = ran.stdout.lines().last().unwrap_or_default().to_owned();
-        ran
+        Ran::ended(&child.wait_with_output().expect("it has ended")).last_line()
     }
 
     /// Kills `fleet run`; the workers run on.

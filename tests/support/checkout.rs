@@ -150,11 +150,7 @@ impl Checkout {
     /// The same, which must succeed, for the JSON of its last line: `run` tells every change before it.
     #[track_caller]
     pub(crate) fn fleet(&self, words: &[&str]) -> Value {
-        let mut ran = self.run(words);
-        if let Some(last) = ran.stdout.lines().last() {
-            ran.stdout = String::from(last);
-        }
-        ran.success()
+        self.run(words).last_line().success()
     }
 
     /// The same in the background.
@@ -220,6 +216,20 @@ fn named(status: &Value, list: &str, key: &str, name: &str) -> Value {
 /// A step of a plan whose scripted worker runs these instructions.
 pub(crate) fn step(id: &str, keys: &str, script: &str) -> String {
     format!("[[step]]\nid = \"{id}\"\n{keys}\ntext = \"\"\"\n```script\n{script}\n```\n\"\"\"\n")
+}
+
+/// A plan of one step `one` whose worker asks for a person.
+pub(crate) fn asks() -> String {
+    step("one", "files = [\"a.txt\"]", "say Status: blocked")
+}
+
+/// A plan of one step `one` whose worker says that it began, and goes on for ever.
+pub(crate) fn holds() -> String {
+    step(
+        "one",
+        "files = [\"a.txt\"]",
+        "write a.txt begun\nhold never",
+    )
 }
 
 /// How long anything that needs several processes may take before it counts as broken.

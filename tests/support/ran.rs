@@ -60,6 +60,23 @@ impl Ran {
         }
     }
 
+    /// What a run of the fleet was brought to: its last line, after the changes. Its exit status says whether all was
+    /// done, and is a success otherwise, too.
+    #[track_caller]
+    pub(crate) fn last_line(mut self) -> Self {
+        self.stdout = self.stdout.lines().last().unwrap_or_default().to_owned();
+        if self.status == 3 {
+            let status: Value = serde_json::from_str(&self.stdout).unwrap_or_default();
+            assert!(
+                status["state"].is_string() && status["state"] != "done",
+                "{}",
+                self.stdout
+            );
+            self.status = 0;
+        }
+        self
+    }
+
     /// The JSON answer of a run that must have succeeded.
     #[track_caller]
     pub(crate) fn success(self) -> Value {

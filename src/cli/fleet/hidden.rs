@@ -4,7 +4,6 @@ use camino::{Utf8Path, Utf8PathBuf};
 
 use super::{App, Ground, Outcome};
 use crate::error::{Error, Result};
-use crate::fleet::board::Board;
 use crate::fleet::files::{FleetFiles, RunFiles};
 use crate::fleet::launch::host::{self, Hosted};
 use crate::fleet::send::go_on;
@@ -32,16 +31,13 @@ pub(super) fn host(app: &App, arguments: LaunchDirectory) -> Result<Outcome> {
         Hosted::Ended(launch, _) => launch,
     };
     // What became of it is written down at once; were this cut short, the next command would do it.
-    tick::settle(context, &files)?;
-    let board = Board::look(&files)?;
-    let ground = Ground::at(app, &board.run.repository)?;
-    go_on(
-        context,
-        &files,
-        &ground.settings,
-        &ground.templates,
-        &launch.worker,
-    )?;
+    let board = tick::settle(context, &files)?;
+    let worker = board.workers.get(&launch.worker);
+    if worker.is_some_and(|worker| !worker.queue.is_empty()) {
+        let ground = Ground::at(app, &board.run.repository)?;
+        let (settings, templates) = (&ground.settings, &ground.templates);
+        go_on(context, &files, settings, templates, &launch.worker)?;
+    }
     Ok(Outcome::Done(0))
 }
 

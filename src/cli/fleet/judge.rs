@@ -4,16 +4,14 @@ use std::path::PathBuf;
 
 use super::{App, Ground, Outcome, Which, settled, text_of};
 use crate::contract::fleet::lead::{StepDiff, StepMerged, TreeCheck};
-use crate::error::{Error, Result, code};
-use crate::fleet::baseline::{Baseline, changes};
+use crate::error::Result;
 use crate::fleet::board::Board;
 use crate::fleet::deliver::deliver;
-use crate::fleet::git::Git;
 use crate::fleet::locate::Place;
 use crate::fleet::merge::{How, Outcome as Merge};
 use crate::fleet::model::Role;
 use crate::fleet::reconcile::reconcile;
-use crate::fleet::{record, review, verify};
+use crate::fleet::{guard, review, tick, verify};
 use crate::id::fleet::{StepId, WorkerId};
 use crate::store::replace::{Durability, replace};
 
@@ -31,6 +29,9 @@ pub(super) struct VerifyArguments {
 
 #[derive(Debug, clap::Args)]
 pub(super) struct CheckArguments {
+    /// Take HEAD and index as they are from now on, because you know whose change it was
+    #[arg(long)]
+    accept: bool,
     #[command(flatten)]
     which: Which,
 }
@@ -87,34 +88,23 @@ pub(super) fn verify(app: &App, arguments: &VerifyArguments) -> Result<Outcome> 
 pub(super) fn check(app: &App, arguments: &CheckArguments) -> Result<Outcome> {
     let context = &app.context;
     let place = Place::here(context)?;
-    let board = place.look(arguments.which.run.as_ref())?;
-    let before: Baseline = record::require(&board.files.baseline())?;
-    let git = Git::find(&context.variables, context.clock)?;
-    let now = before.take_again(&git, &board.run.repository)?;
-    let found: Vec<String> = changes(&before, &now)
-        .iter()
-        .map(ToString::to_string)
-        .collect();
-    let Some(first) = found.first() else {
-        return app.view(&TreeCheck {
-            schema: 1,
-            run: board.run.id,
-            repositories: u32::try_from(now.repositories.len()).unwrap_or(u32::MAX),
-            changed: false,
-        });
+    let files = place.choose(arguments.which.run.as_ref())?;
+    let now = if arguments.accept {
+        let mut board = Board::hold(context, &files)?;
+        reconcile(context, &mut board)?;
+        let now = guard::take_as_it_is(context, &mut board)?;
+        tick::settle_run(context, &mut board)?;
+        now
+    } else {
+        guard::require_unchanged(context, &Board::look(&files)?)?
     };
-    let more = match found.len() {
-        1 => String::new(),
-        count => format!(", and {} more changes", count - 1),
-    };
-    let message = format!(
-        "since the run `{}` began, {first}{more}; a fleet neither commits nor stages: find out who did",
-        board.run.id
-    );
-    let root = crate::sys::shell::quote(board.run.repository.as_str());
-    Err(Error::new(code::TREE_CHANGED, message)
-        .hint(format!("git -C {root} reflog -5"))
-        .detail("changes", found))
+    app.view(&TreeCheck {
+        schema: 1,
+        run: files.id,
+        repositories: u32::try_from(now.repositories.len()).unwrap_or(u32::MAX),
+        changed: false,
+        accepted: arguments.accept,
+    })
 }
 
 pub(super) fn diff(app: &App, arguments: &DiffArguments) -> Result<Outcome> {

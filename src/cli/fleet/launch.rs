@@ -2,7 +2,7 @@
 
 use super::{App, Ground, Outcome, Which};
 use crate::contract::fleet::lead::{LaunchRow, LaunchRows};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::fleet::board::Board;
 use crate::fleet::engage;
 use crate::fleet::locate::Place;
@@ -49,22 +49,25 @@ pub(super) fn run(app: &App, arguments: &LaunchArguments) -> Result<Outcome> {
         let (settings, templates) = (&ground.settings, &ground.templates);
         let ticked = tick(context, &files, settings, templates, Aim::Advance)?;
         let board = Board::look(&files)?;
-        for (name, _) in ticked.launched {
-            let worker = board.worker(&name)?;
-            rows.push(LaunchRow {
-                launch: Some(worker.launch),
-                ..row("launched", &worker.step)
-            });
-            if let Some(last) = rows.last_mut() {
-                last.worker = Some(name);
-            }
-        }
-        rows.extend(ticked.refused.into_iter().map(|(step, error)| LaunchRow {
+        let skipped = |step: &StepId, error: Error| LaunchRow {
             code: Some(error.code.name.to_owned()),
             why: Some(error.message),
             retry_at: error.retry_at,
-            ..row("skipped", &step)
-        }));
+            ..row("skipped", step)
+        };
+        for (name, mut host) in ticked.launched {
+            let worker = board.worker(&name)?;
+            rows.push(match host.settle_in(context) {
+                Ok(()) => LaunchRow {
+                    worker: Some(name),
+                    launch: Some(worker.launch),
+                    ..row("launched", &worker.step)
+                },
+                Err(error) => skipped(&worker.step, error),
+            });
+        }
+        let refused = ticked.refused.into_iter();
+        rows.extend(refused.map(|(step, error)| skipped(&step, error)));
     }
     app.view(&LaunchRows {
         schema: 1,

@@ -160,7 +160,11 @@ pub(super) fn drop_step(app: &App, arguments: &DropArguments) -> Result<Outcome>
         let reason = arguments.reason.trim();
         let dropped = add::drop(board.plan()?, &board.progress, id, reason)?;
         verify::require_idle(&board, id)?;
-        reopen(context, &mut board)?;
+        match reopen(context, &mut board) {
+            // What was stopped stays stopped, with one step less.
+            Err(error) if error.code != code::RUN_OVER => return Err(error),
+            Err(_) | Ok(()) => {}
+        }
         board.save_progress(id, dropped)?;
     }
     let root = board.workspace(context, &step);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use camino::Utf8PathBuf;
+use camino::{Utf8Component, Utf8Path, Utf8PathBuf};
 
 use super::init::new_name;
 use super::live::Live;
@@ -18,8 +18,14 @@ use crate::fleet::model::{Accept, Options, RunState, Tier};
 use crate::fleet::plan::compile::{Compiled, compile};
 use crate::fleet::plan::text::{PlanText, StepText};
 use crate::fleet::show;
+use crate::fleet::start::require_registered;
 use crate::id::fleet::RunId;
+use crate::registry::project::absolute;
 use crate::sys::interrupt::Interrupts;
+use crate::sys::shell;
+
+/// Exit status of a run that was driven and did not come to its verified end.
+const NOT_DONE: u8 = 3;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct RunArguments {
@@ -29,7 +35,7 @@ pub(super) struct RunArguments {
     /// Name of the run; default the date and time
     #[arg(long, value_name = "RUN")]
     run: Option<RunId>,
-    /// Files that the work may change
+    /// Files that the work may change, as you would name them from here
     #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with_all = ["worktree", "investigate"])]
     files: Vec<String>,
     /// Let it work in a git worktree of its own
@@ -110,7 +116,13 @@ pub(super) fn to_its_end(app: &App, files: &RunFiles, ground: &Ground) -> Result
             ));
         }
     }
-    app.view(&status)
+    // A script must be able to tell without reading.
+    let exit = if board.run.state == RunState::Done {
+        0
+    } else {
+        NOT_DONE
+    };
+    app.view_with(&status, exit)
 }
 
 /// A run that has a plan, and goes on.
@@ -135,6 +147,10 @@ fn begun(
         options,
         routing,
     } = compiled(app, place, ground, work, arguments)?;
+    // Nothing is begun that could not launch its first worker.
+    for step in &plan.steps {
+        require_registered(context, &place.root, step.assignment.provider)?;
+    }
     let id = if let Some(id) = arguments.run.clone() {
         id
     } else {
@@ -166,11 +182,14 @@ fn compiled(
     work: &str,
     arguments: &RunArguments,
 ) -> Result<Compiled> {
-    let path = Utf8PathBuf::from(work);
-    let is_file =
-        !work.contains(char::is_whitespace) && matches!(path.extension(), Some("toml" | "json"));
-    let text = if is_file {
-        load(app, place, path.as_std_path())?
+    let text = if is_file(app, work) {
+        if let Some(option) = only_for_words(arguments) {
+            let message =
+                format!("`{option}` belongs to work in words: a plan says it of each step");
+            let hint = format!("agent-fleet fleet run {}", shell::quote(work));
+            return Err(Error::new(code::USAGE, message).hint(hint));
+        }
+        load(app, place, work.as_ref())?
     } else {
         if arguments.files.is_empty() && !arguments.worktree && !arguments.investigate {
             let message = "it is not said what the work may change";
@@ -179,7 +198,7 @@ fn compiled(
             );
         }
         let mut text = PlanText::default();
-        text.steps.push(words(work, arguments)?);
+        text.steps.push(words(app, place, work, arguments)?);
         text
     };
     with_plans(place, ground, &ground.settings, |plans| {
@@ -187,9 +206,54 @@ fn compiled(
     })
 }
 
-fn words(work: &str, arguments: &RunArguments) -> Result<StepText> {
+/// Whether the work is a plan file and not words: words may end like a file's name, so one with spaces has to be there.
+fn is_file(app: &App, work: &str) -> bool {
+    let path = Utf8Path::new(work);
+    let there = || absolute(&app.context, path.as_std_path()).is_ok_and(|path| path.is_file());
+    matches!(path.extension(), Some("toml" | "json"))
+        && (!work.contains(char::is_whitespace) || there())
+}
+
+/// An option that was given and says something of work in words.
+fn only_for_words(arguments: &RunArguments) -> Option<&'static str> {
+    [
+        ("--files", !arguments.files.is_empty()),
+        ("--worktree", arguments.worktree),
+        ("--investigate", arguments.investigate),
+        ("--tier", arguments.tier.is_some()),
+    ]
+    .into_iter()
+    .find_map(|(option, given)| given.then_some(option))
+}
+
+/// A file as plans name it, relative to the checkout; typed by somebody who may stand in a directory of it. What lies
+/// elsewhere is left as it is, for whoever checks it to refuse.
+fn in_checkout(app: &App, root: &Utf8Path, file: &str) -> String {
+    let whole = absolute(&app.context, file.as_ref()).unwrap_or_default();
+    let mut plain = Utf8PathBuf::new();
+    for part in whole.components() {
+        match part {
+            Utf8Component::ParentDir => {
+                plain.pop();
+            }
+            Utf8Component::CurDir => {}
+            Utf8Component::Prefix(_) | Utf8Component::RootDir | Utf8Component::Normal(_) => {
+                plain.push(part);
+            }
+        }
+    }
+    match plain.strip_prefix(root) {
+        Ok(inside) if !inside.as_str().is_empty() => inside.as_str().to_owned(),
+        Ok(_) | Err(_) => file.to_owned(),
+    }
+}
+
+fn words(app: &App, place: &Place, work: &str, arguments: &RunArguments) -> Result<StepText> {
     let mut step = StepText::new("work".parse()?, work.to_owned());
-    step.files.clone_from(&arguments.files);
+    let files = arguments.files.iter();
+    step.files = files
+        .map(|file| in_checkout(app, &place.root, file))
+        .collect();
     step.worktree = arguments.worktree;
     step.tier = arguments.tier.or(step.tier);
     if arguments.investigate {

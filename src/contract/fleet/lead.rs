@@ -144,6 +144,8 @@ pub struct TreeCheck {
     pub repositories: u32,
     /// Always false.
     pub changed: bool,
+    /// Whether they count as they are from now on, because somebody said so.
+    pub accepted: bool,
 }
 
 /// The answer of `fleet diff`.

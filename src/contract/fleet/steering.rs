@@ -41,6 +41,18 @@ pub enum SendOutcome {
     Queued,
 }
 
+/// The answer of `fleet recover --set-aside`.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct RunSetAside {
+    /// Version of this shape.
+    pub schema: u32,
+    /// The run.
+    pub run: RunId,
+    /// Where all that is left of it is now; moved back, it is the run again.
+    #[schemars(with = "String")]
+    pub directory: Utf8PathBuf,
+}
+
 /// The answer of `fleet stop`.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct FleetStopped {

@@ -158,7 +158,7 @@ pub struct LaunchRow {
     pub status: Option<i32>,
     /// The signal that ended it.
     pub signal: Option<i32>,
-    /// `open`, `done`, `failed` (nothing of it ran) or `unknown` (a person attested its end).
+    /// `open`, `done`, `limited` (by a usage limit), `failed` (nothing of it ran) or `unknown` (a person attested its end).
     pub outcome: String,
     /// Why, in one word.
     pub reason: Option<String>,

@@ -80,7 +80,7 @@ pub fn host(context: &Context, run: &RunFiles, directory: Utf8PathBuf) -> Result
         by: own.clone(),
         revoked: None,
     };
-    hold_back(context);
+    crash_point!("host.begun");
     if !record::create(&files.claim(), &claim)? {
         return Ok(Hosted::Late);
     }
@@ -123,20 +123,6 @@ pub fn host(context: &Context, run: &RunFiles, directory: Utf8PathBuf) -> Result
     drop(minder.map(JoinHandle::join));
     Ok(Hosted::Ended(Box::new(launch), exit))
 }
-
-/// Tests delay a host here, as a suspend would.
-#[cfg(feature = "test-fakes")]
-fn hold_back(context: &Context) {
-    use std::time::Duration;
-    if let Some(file) = context.variables.raw("AGENT_FLEET_TEST_HOLD_HOST") {
-        while std::path::Path::new(file).exists() {
-            context.clock.pause(Duration::from_millis(5));
-        }
-    }
-}
-
-#[cfg(not(feature = "test-fakes"))]
-fn hold_back(_: &Context) {}
 
 /// Waits at the gate and becomes `agent-fleet exec …`; comes back only with a failure.
 pub fn turn(context: &Context, directory: Utf8PathBuf) -> Result<Infallible> {

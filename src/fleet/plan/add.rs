@@ -172,14 +172,11 @@ pub fn drop(plan: &Plan, progress: &Progress, id: &StepId, why: &str) -> Result<
         StepState::Pending
         | StepState::Ready
         | StepState::Reported
+        | StepState::Checking
         | StepState::Failed
         | StepState::Blocked
         | StepState::ChangesRequested => true,
-        StepState::Running
-        | StepState::Checking
-        | StepState::Verified
-        | StepState::Dropped
-        | StepState::Skipped => false,
+        StepState::Running | StepState::Verified | StepState::Dropped | StepState::Skipped => false,
     };
     if !given_up {
         return Err(Refused::Standing {

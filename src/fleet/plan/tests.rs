@@ -456,3 +456,17 @@ proptest! {
 fn an_empty_text_is_an_empty_plan() {
     assert_eq!(parse("", Form::Toml).unwrap(), PlanText::default());
 }
+
+#[test]
+fn a_step_whose_reviewer_could_not_have_its_name_is_refused() {
+    let of = |ids: &[&str]| {
+        let steps = ids
+            .iter()
+            .map(|id| format!("[[step]]\nid = \"{id}\"\ntext = \"t\"\nworktree = true\n"));
+        plan(&steps.collect::<String>(), &["claude:crew"], "")
+    };
+    assert!(of(&[&"n".repeat(57)]).is_ok());
+    assert!(of(&[&"n".repeat(58)]).unwrap_err().contains("too long"));
+    let taken = of(&["a", "a-review"]).unwrap_err();
+    assert!(taken.contains("which is another step"), "{taken}");
+}

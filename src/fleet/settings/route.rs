@@ -105,6 +105,18 @@ pub enum Refused {
         /// Named in the settings.
         pool: PoolId,
     },
+    /// The settings leave nobody for the tier.
+    #[error(
+        "step `{step}` is of tier `{tier}`, for which the settings name no provider: put {known} into `prefer` or under `[[tiers.{tier}]]`"
+    )]
+    Unlisted {
+        /// Which step.
+        step: StepId,
+        /// Its tier.
+        tier: Tier,
+        /// What could be named.
+        known: String,
+    },
     /// No provider of the tier has a pool.
     #[error(
         "step `{step}` needs {providers}, and no pool has an enabled profile of it for workers"
@@ -149,6 +161,7 @@ impl Refusal for Refused {
             | Self::EmptyPool { .. }
             | Self::NoReviewer { .. }
             | Self::AuthorUnknown { .. } => "agent-fleet pool list".to_owned(),
+            Self::Unlisted { .. } => "agent-fleet fleet providers".to_owned(),
             Self::Nobody { .. } => "agent-fleet profile list".to_owned(),
         })
     }
@@ -295,6 +308,17 @@ impl Facts<'_> {
 /// Who does a step, and who else of its tier may go on with it after a limit.
 pub fn assign(facts: Facts<'_>, wish: &Wish) -> Result<(Assignment, Vec<Assignment>), Refused> {
     let mut candidates = facts.candidates(wish.tier);
+    if candidates.is_empty() && wish.provider.is_none() {
+        let known: Vec<String> = ProviderKind::ALL
+            .iter()
+            .map(|kind| format!("`{kind}`"))
+            .collect();
+        return Err(Refused::Unlisted {
+            step: wish.step.clone(),
+            tier: wish.tier,
+            known: known.join(" or "),
+        });
+    }
     if let Some(provider) = wish.provider {
         candidates.retain(|candidate| candidate.entry.provider == provider);
         if candidates.is_empty() {

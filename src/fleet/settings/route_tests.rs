@@ -260,3 +260,18 @@ fn a_reviewer_is_of_another_family_that_is_known() {
         ["scripted/s/blue/-/blue"]
     );
 }
+
+#[test]
+fn a_tier_for_which_nobody_is_left_names_who_could_be_listed() {
+    let none = "[defaults]\nprefer = []\n";
+    let heavy = wish(Tier::Heavy);
+    let refused = assigned(none, &["claude:crew"], "auto", &heavy).unwrap_err();
+    for name in ["`claude`", "`codex`", "`scripted`", "[[tiers.heavy]]"] {
+        assert!(refused.contains(name), "{refused}");
+    }
+    let named = Wish {
+        provider: Some(ProviderKind::Claude),
+        ..heavy
+    };
+    assert!(assigned(none, &["claude:crew"], "auto", &named).is_ok());
+}

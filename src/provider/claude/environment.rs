@@ -70,7 +70,8 @@ pub fn variables(facts: &LaunchFacts) -> Vec<(OsString, OsString)> {
     let set = [
         (HOME, facts.home.as_str()),
         (PROFILES, nowhere.as_str()),
-        // `/login` and `/logout` in a worker's terminal would change or end the leased login.
+        // `/login` and `/logout` in a worker's terminal would change or end the leased login. What is typed as
+        // `/login` chooses `/design-login` then, which nothing turns off: a login for another product, beside this one.
         ("DISABLE_LOGIN_COMMAND", "1"),
         ("DISABLE_LOGOUT_COMMAND", "1"),
         // A worker may not replace the binary that other workers are started from.

@@ -297,7 +297,8 @@ fn trust(
 }
 
 /// Checks what workers need of the home: our hooks exact and not switched off, the login file not shared,
-/// nothing in place of `.claude.json`. Trust and onboarding are not checked: they cost a dialog, no safety.
+/// nothing in place of `.claude.json`, and no question of the first start or about a registered project left: a
+/// person's Enter would answer it.
 pub fn readiness(plan: &HomePlan<'_>) -> Result<(), NotReady> {
     let home = &plan.profile.home;
     let path = home.join(SETTINGS);

@@ -23,6 +23,7 @@ use crate::error::{Error, Result, code};
 use crate::id::hex;
 use crate::identity::fingerprint::Account;
 use crate::provider::{FetchError, Usage};
+use crate::quota::window::Window;
 use crate::secret::Secret;
 use crate::store::replace::{Durability, create, replace};
 use crate::store::{append, directory, read};
@@ -227,6 +228,15 @@ impl Server {
         };
         self.log("turn", holder.as_deref(), outcome);
         turn
+    }
+
+    /// The windows that an answer to a worker tells: those that gate every model, as both real providers tell them.
+    pub(super) fn told(&self, account: &str) -> Vec<Window> {
+        let file = self.account(account).ok().flatten().unwrap_or_default();
+        let windows = file.usage(self.clock.now()).windows.into_iter();
+        windows
+            .filter(|window| matches!(window.id.as_str(), "five_hour" | "seven_day"))
+            .collect()
     }
 
     /// Issues a pair of tokens for an account.

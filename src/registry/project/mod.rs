@@ -52,6 +52,9 @@ pub enum WorkspaceError {
     /// Not under git at all.
     #[error("the workspace `{0}` is not the root of a git worktree")]
     Outside(Utf8PathBuf),
+    /// A repository without files.
+    #[error("`{0}` is a bare repository, which has no files to work on")]
+    Bare(Utf8PathBuf),
     /// Its `.git` leads nowhere.
     #[error("the workspace `{path}` is not the root of a git worktree: {problem}")]
     Broken {
@@ -77,6 +80,7 @@ impl Refusal for WorkspaceError {
             Self::NotADirectory { .. }
             | Self::Inside { .. }
             | Self::Outside(_)
+            | Self::Bare(_)
             | Self::Broken { .. } => code::WORKSPACE_INVALID,
             Self::Untrusted { .. } => code::WORKSPACE_UNTRUSTED,
         }
@@ -86,6 +90,10 @@ impl Refusal for WorkspaceError {
             Self::NotText(_) | Self::NotADirectory { .. } => "agent-fleet project list".to_owned(),
             Self::Inside { root, .. } => format!("cd {}", shell::quote(root.as_str())),
             Self::Outside(path) => format!("git init {}", shell::quote(path.as_str())),
+            Self::Bare(path) => format!(
+                "git -C {} worktree add /path/to/a/checkout",
+                shell::quote(path.as_str())
+            ),
             Self::Broken { path, .. } => format!("git -C {} status", shell::quote(path.as_str())),
             Self::Untrusted { path, provider } => format!(
                 "agent-fleet project register --provider {provider} {}",
@@ -139,7 +147,7 @@ pub fn root(context: &Context, path: &Path) -> Result<(Utf8PathBuf, Kind)> {
             path: directory,
             problem,
         },
-        Kind::Outside => WorkspaceError::Outside(directory),
+        Kind::Outside => outside(directory),
     };
     Err(refused.into())
 }
@@ -155,7 +163,16 @@ pub fn enclosing(context: &Context, path: &Path) -> Result<Utf8PathBuf> {
             problem,
         }
         .into()),
-        Kind::Outside => Err(WorkspaceError::Outside(found).into()),
+        Kind::Outside => Err(outside(found).into()),
+    }
+}
+
+/// Why a directory that is in no worktree hosts nobody.
+fn outside(directory: Utf8PathBuf) -> WorkspaceError {
+    if worktree::is_bare(&directory) {
+        WorkspaceError::Bare(directory)
+    } else {
+        WorkspaceError::Outside(directory)
     }
 }
 

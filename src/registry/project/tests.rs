@@ -188,3 +188,19 @@ fn a_submodule_stands_for_itself() {
         code::WORKSPACE_UNTRUSTED
     );
 }
+
+#[test]
+fn a_bare_repository_is_named_as_one() {
+    let world = world();
+    let bare = world.base.join("main/.git");
+    let away = world.base.join("bare");
+    crate::store::replace::rename(&bare, &away).unwrap();
+    for name in ["objects", "refs"] {
+        crate::store::directory::ensure(away.join(name)).unwrap();
+    }
+    let error = refusal(&world, &away);
+    assert_eq!(error.code, code::WORKSPACE_INVALID);
+    assert!(error.message.contains("bare repository"), "{error:?}");
+    let above = super::enclosing(&world.context, away.as_std_path()).unwrap_err();
+    assert_eq!(above.message, error.message);
+}

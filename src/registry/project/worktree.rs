@@ -40,6 +40,12 @@ pub fn inspect(directory: &Utf8Path) -> Kind {
     }
 }
 
+/// Whether a directory that is in no worktree is a repository itself, as far as a look tells.
+pub fn is_bare(directory: &Utf8Path) -> bool {
+    let holds = |name: &str| directory.join(name).is_dir();
+    is_repository(directory.as_std_path()) && holds("objects") && holds("refs")
+}
+
 fn above(directory: &Utf8Path) -> Kind {
     let is_root = |ancestor: &&Utf8Path| {
         let entry = ancestor.join(".git");

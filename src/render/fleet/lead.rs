@@ -112,10 +112,17 @@ fn launch(row: &LaunchRow, now: Timestamp) -> String {
 impl Human for TreeCheck {
     fn page(&self, _: Timestamp) -> Page {
         let count = words::count(self.repositories, "repository");
-        Page::new().line(format!(
-            "HEAD and index are as they were when the run `{}` began ({count})",
-            self.run
-        ))
+        Page::new().line(if self.accepted {
+            format!(
+                "HEAD and index count for the run `{}` as they are now ({count})",
+                self.run
+            )
+        } else {
+            format!(
+                "HEAD and index are as they were when the run `{}` began ({count})",
+                self.run
+            )
+        })
     }
 }
 

@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use super::super::page::{Page, Role, nothing, paint};
 use super::super::{Human, words};
 use crate::contract::fleet::steering::{
-    FleetStopped, SendOutcome, Sent, StopOutcome, StoppedWorker,
+    FleetStopped, RunSetAside, SendOutcome, Sent, StopOutcome, StoppedWorker,
 };
 
 impl Human for Sent {
@@ -26,6 +26,17 @@ impl Human for Sent {
             fields.push(("free", words::due(now, at)));
         }
         Page::new().fields(&fields)
+    }
+}
+
+impl Human for RunSetAside {
+    fn page(&self, _: Timestamp) -> Page {
+        Page::new()
+            .fields(&[
+                ("run", paint(Role::Literal, self.run.as_str())),
+                ("kept in", words::plain(self.directory.as_str())),
+            ])
+            .next("agent-fleet fleet doctor")
     }
 }
 

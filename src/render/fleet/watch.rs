@@ -93,6 +93,8 @@ fn launch(row: &LaunchRow, now: Timestamp) -> Vec<String> {
         (None, Some(signal)) => format!("signal {signal}"),
         (None, None) => nothing(),
     };
+    // That it was limited says why.
+    let why = row.reason.as_ref().filter(|_| row.outcome != "limited");
     vec![
         paint(Role::Literal, row.worker.as_str()),
         row.launch.to_string(),
@@ -101,7 +103,7 @@ fn launch(row: &LaunchRow, now: Timestamp) -> Vec<String> {
         words::ago(now, row.began),
         row.ended.map_or_else(nothing, |at| words::ago(now, at)),
         exit,
-        state(&row.outcome, row.reason.as_ref()),
+        state(&row.outcome, why),
     ]
 }
 

@@ -41,7 +41,8 @@ const HOLD: &str = "--hold";
 const SIZES: [(usize, usize); 10] = [
     (10, 0),
     (10, 10),
-    (10, 10_000),
+    // One slot of each is left to choose.
+    (10, 9_990),
     (100, 0),
     (100, 100),
     (100, 10_000),
@@ -50,6 +51,8 @@ const SIZES: [(usize, usize); 10] = [
     (1000, 10_000),
     (1000, 1),
 ];
+/// Slots of a profile: as many as there can be.
+const SLOTS: usize = 1000;
 /// Rounds of one size.
 const ROUNDS: usize = 40;
 /// Processes at once.
@@ -82,11 +85,11 @@ fn main() -> ExitCode {
     let worlds: BTreeMap<usize, World> = [10, 100, 1000]
         .into_iter()
         .filter(|profiles| !small || *profiles < 1000)
-        .map(|profiles| (profiles, World::many(profiles, 1000)))
+        .map(|profiles| (profiles, World::many(profiles, SLOTS)))
         .collect();
     let mut measured = Measured::default();
     for (profiles, leases) in SIZES {
-        if small && (profiles >= 1000 || leases >= 10_000) {
+        if small && (profiles >= 1000 || leases >= 9_990) {
             continue;
         }
         let world = &worlds[&profiles];
@@ -200,7 +203,7 @@ fn hold(state: &str, profiles: usize, leases: usize) {
                 Ok(Choice::Take {
                     profile: profile.parse().expect("a profile"),
                     provider: agent_fleet::id::ProviderKind::Scripted,
-                    cap: 1000,
+                    cap: SLOTS.try_into().expect("a small number"),
                 })
             };
             store.reserve(&request, &mut take).expect("a free slot")

@@ -3,7 +3,9 @@
 use std::io::{self, Write as _};
 
 use jiff::Timestamp;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
+
+use crate::quota::window::Window;
 
 /// Where a turn's output goes and in which form.
 #[derive(Clone, Copy, Debug)]
@@ -72,14 +74,29 @@ impl Output {
     }
 
     /// What the tool answered: both of its streams, or why it was not used.
-    pub(super) fn answered(self, session: &str, id: &str, text: &str, failed: bool) {
+    pub(super) fn answered(self, session: &str, id: &str, text: &str, failed: bool, at: Timestamp) {
         self.event(&json!({
             "type": "user",
+            "timestamp": at.to_string(),
             "message": {"role": "user", "content": [
                 {"type": "tool_result", "tool_use_id": id, "content": text, "is_error": failed}]},
             "parent_tool_use_id": null,
             "session_id": session,
         }));
+    }
+
+    /// The windows that came with an answer.
+    pub(super) fn windows(self, windows: &[Window]) {
+        let named = windows.iter().map(|window| {
+            let facts = json!({
+                "utilization": (100.0 - window.remaining_percent) / 100.0,
+                "resetsAt": window.resets_at.map(Timestamp::as_second), "status": "allowed",
+            });
+            (window.id.clone(), facts)
+        });
+        let named: Map<String, Value> = named.collect();
+        let info = json!({"status": "allowed", "unifiedWindows": named});
+        self.event(&json!({"type": "rate_limit_event", "rate_limit_info": info}));
     }
 
     /// A request failed.

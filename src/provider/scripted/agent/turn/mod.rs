@@ -294,6 +294,7 @@ impl<'a> Agent<'a> {
         for instruction in script {
             self.perform(instruction, &account)?;
         }
+        self.output.windows(&self.server.told(&account));
         Ok(())
     }
 

@@ -33,7 +33,8 @@ impl Agent<'_> {
         let input = json!({});
         self.output.tool(&self.session, &id, tool, &input);
         let why = "Permission for this tool use was denied.";
-        self.output.answered(&self.session, &id, why, true);
+        let now = self.context.clock.now();
+        self.output.answered(&self.session, &id, why, true, now);
         self.denied
             .push(json!({"tool_name": tool, "tool_use_id": id, "tool_input": input}));
     }
@@ -70,8 +71,9 @@ impl Agent<'_> {
             &json!({"type": "tool", "name": "Bash", "command": command, "status": ended.status}),
         )?;
         let answer = format!("{how}{text}{errors}");
+        let now = self.context.clock.now();
         self.output
-            .answered(&self.session, &id, answer.trim_end(), failed);
+            .answered(&self.session, &id, answer.trim_end(), failed, now);
         match text.trim_end() {
             "" => Ok(()),
             text => self.say(text),

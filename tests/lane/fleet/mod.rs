@@ -1,73 +1,176 @@
 //! Runs of a fleet whose workers are the real CLIs: prompts by pointer, reports, a review by the other family, a limit.
 
+mod limits;
+mod screens;
+mod steer;
+mod terminal;
+
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use serde_json::{Value, json};
 
-use crate::cli::Cli;
+use crate::cli::{BOTH, Cli};
 use crate::lab::{Plan, Request, now, tool};
 use crate::ran::Ran;
-use crate::terminal::Terminal;
 use crate::wait::until;
-use crate::worker::TURN;
+use crate::worker::{TURN, Worker};
 use crate::world::World;
 
-/// A world with two accounts of each provider, the first preferred, and a project with a commit.
-pub(crate) fn world(rules: impl FnOnce(&Path) -> Value) -> (World, PathBuf) {
-    let mut plan = Plan {
-        scenario: json!({"accounts": {"1": {"five_hour": 10}, "2": {"five_hour": 50}}}),
-        ..Plan::default()
-    };
-    let world = World::enabled(&plan, 4, &["project"]);
-    let project = world.project("project");
-    for file in ["a.txt", "b.txt", "c.txt"] {
-        World::write(&project.join(file), "as it was\n");
-    }
-    let who = ["-c", "user.name=Ada", "-c", "user.email=ada@lab.invalid"];
-    for words in [
-        ["add", "."].as_slice(),
-        ["commit", "-q", "-m", "Begin"].as_slice(),
-    ] {
-        let done = tool("git")
-            .arg("-C")
-            .arg(&project)
-            .args(who)
-            .args(words)
-            .status();
-        assert!(done.expect("git runs").success(), "git {words:?}");
-    }
-    plan.scenario["rules"] = rules(&project);
-    world.lab.scenario(&plan.scenario);
-    (world, project)
+/// A project with three files and a commit, and accounts that work on the run `r` in it.
+#[derive(Debug)]
+struct Fleet {
+    world: World,
+    project: PathBuf,
 }
 
-/// Runs a plan to its end.
-pub(crate) fn run(world: &World, project: &Path, plan: &str) -> Value {
-    World::write(&project.join("plan.toml"), plan);
-    let mut line = world.command(["fleet", "run", "plan.toml", "--run", "r"]);
-    let ran = Ran::of(line.current_dir(project));
-    let mut status = world.command(["fleet", "status", "--run", "r"]);
-    let status = Ran::of(status.current_dir(project)).success();
-    assert!(ran.status < 128, "{}{}", ran.stdout, ran.stderr);
-    status
+impl Drop for Fleet {
+    fn drop(&mut self) {
+        // A test that ended well has seen the end of every worker.
+        if std::thread::panicking() {
+            let line = ["fleet", "stop", "--host", "--timeout", "2", "--force"];
+            drop(self.world.command(line).output());
+        }
+    }
+}
+
+impl Fleet {
+    /// With two accounts of each provider, the first preferred; the model follows these rules.
+    fn new(rules: impl FnOnce(&Path) -> Value) -> Self {
+        Self::of(&BOTH, 2, rules)
+    }
+
+    /// With so many accounts of these providers.
+    fn of(clis: &[Cli], accounts: u32, rules: impl FnOnce(&Path) -> Value) -> Self {
+        let mut plan = Plan {
+            accounts,
+            scenario: json!({"accounts": {"1": {"five_hour": 10}, "2": {"five_hour": 50}}}),
+            ..Plan::default()
+        };
+        let world = World::new(&plan, &["project"]);
+        for cli in clis {
+            for account in 1..=accounts {
+                world.add(*cli, account, 4);
+            }
+        }
+        let project = world.project("project");
+        for file in ["a.txt", "b.txt", "c.txt"] {
+            World::write(&project.join(file), "as it was\n");
+        }
+        let who = ["-c", "user.name=Ada", "-c", "user.email=ada@lab.invalid"];
+        for words in [
+            ["add", "."].as_slice(),
+            ["commit", "-q", "-m", "Begin"].as_slice(),
+        ] {
+            let done = tool("git")
+                .arg("-C")
+                .arg(&project)
+                .args(who)
+                .args(words)
+                .status();
+            assert!(done.expect("git runs").success(), "git {words:?}");
+        }
+        plan.scenario["rules"] = rules(&project);
+        world.lab.scenario(&plan.scenario);
+        Self { world, project }
+    }
+
+    /// `agent-fleet fleet …` about the run, in the project.
+    fn line(&self, words: &[&str]) -> Command {
+        let mut line = self.world.command(["fleet"]);
+        line.args(words)
+            .args(["--run", "r"])
+            .current_dir(&self.project);
+        line
+    }
+
+    /// The same to its end.
+    fn command(&self, words: &[&str]) -> Ran {
+        Ran::of(&mut self.line(words))
+    }
+
+    /// `fleet run` of a plan, in the background.
+    fn begin(&self, plan: &str) -> Worker {
+        World::write(&self.project.join("plan.toml"), plan);
+        Worker::start(&self.world, "run", &mut self.line(&["run", "plan.toml"]))
+    }
+
+    /// Runs a plan to its end.
+    #[track_caller]
+    fn run(&self, plan: &str) -> Value {
+        World::write(&self.project.join("plan.toml"), plan);
+        let ran = self.command(&["run", "plan.toml"]);
+        assert!(ran.status < 128, "{}{}", ran.stdout, ran.stderr);
+        self.status()
+    }
+
+    #[track_caller]
+    fn status(&self) -> Value {
+        self.command(&["status"]).success()
+    }
+
+    /// Waits until the run's status shows what is wanted.
+    #[track_caller]
+    fn until(&self, what: &str, wanted: impl Fn(&Value) -> bool) -> Value {
+        until(what, TURN, || {
+            let status = self.status();
+            if wanted(&status) {
+                Ok(status)
+            } else {
+                Err(status.to_string())
+            }
+        })
+    }
+
+    fn read(&self, file: &str) -> String {
+        std::fs::read_to_string(self.project.join(file)).expect("a file of the project")
+    }
+
+    /// Waits until a file of the project holds this line alone.
+    #[track_caller]
+    fn until_written(&self, file: &str, line: &str) {
+        until(&format!("`{line}` in {file}"), TURN, || {
+            let found = self.read(file);
+            if found.trim_end() == line {
+                Ok(())
+            } else {
+                Err(format!("{found}\n{}", self.command(&["status"]).stdout))
+            }
+        });
+    }
+
+    /// A file of a worker's launch.
+    fn launch(&self, worker: &str, number: u64, file: &str) -> PathBuf {
+        let runs = std::fs::read_dir(self.world.lab.path("state/fleet/runs")).expect("runs");
+        let run = runs.flatten().next().expect("the run").path();
+        run.join(format!("launches/{worker}.{number}/{file}"))
+    }
 }
 
 #[track_caller]
-pub(crate) fn named(status: &Value, list: &str, key: &str, name: &str) -> Value {
+fn named(status: &Value, list: &str, key: &str, name: &str) -> Value {
     let rows = status[list].as_array().expect("a list");
     let row = rows.iter().find(|row| row[key] == name);
     row.unwrap_or_else(|| panic!("no `{name}` in {status}"))
         .clone()
 }
 
-/// Whether the model was shown these words by one of this account's workers.
+/// A step of a plan.
+fn step(id: &str, cli: Cli, file: &str) -> String {
+    let cli = cli.name();
+    format!(
+        "[[step]]\nid = \"{id}\"\ntext = \"The words of ticket-{id}.\"\nprovider = \"{cli}\"\nfiles = [\"{file}\"]\n\n"
+    )
+}
+
+/// Whether the model was shown these words by one of this provider's workers.
 fn was_told(log: &[Request], cli: Cli, words: &str) -> bool {
     let mut asked = log.iter().filter(|request| cli.asks_model(request));
     asked.any(|request| request.body.to_string().contains(words))
 }
 
 /// A rule for the prompts of one worker.
-pub(crate) fn rule(worker: &str, more: &Value, steps: &Value) -> Value {
+fn rule(worker: &str, more: &Value, steps: &Value) -> Value {
     let mut rule = json!({"match": format!("fleet worker {worker}\\."), "steps": steps});
     for (key, value) in more.as_object().into_iter().flatten() {
         rule[key] = value.clone();
@@ -75,12 +178,19 @@ pub(crate) fn rule(worker: &str, more: &Value, steps: &Value) -> Value {
     rule
 }
 
-/// A report that asks to be looked at.
-pub(crate) const REPORT: &str = "Status: needs-verification\n\nIt is done.\n";
+/// A command line by which a worker of either CLI reports.
+fn reports(worker: &str, status: &str) -> String {
+    let reports = ".fleet/runs/r/reports";
+    format!(
+        "mkdir -p {reports} && printf 'Status: {status}\\n\\nSo it is.\\n' > {reports}/{worker}.md"
+    )
+}
+
+const REPORT: &str = "Status: needs-verification\n\nIt is done.\n";
 
 #[test]
 fn three_tickets_are_done_by_both_clis_with_a_review_by_the_other_and_a_limit_on_the_way() {
-    let (world, project) = world(|project| {
+    let fleet = Fleet::new(|project| {
         let path = |file: &str| project.join(".fleet/runs/r").join(file);
         let author = |worker: &str, launch: u32, file: &str| {
             json!([
@@ -124,9 +234,7 @@ fn three_tickets_are_done_by_both_clis_with_a_review_by_the_other_and_a_limit_on
         ])
     });
     let since = now();
-    let status = run(
-        &world,
-        &project,
+    let status = fleet.run(
         r#"
 [[step]]
 id = "one"
@@ -161,7 +269,7 @@ worktree = true
     let reviewer = named(&status, "workers", "name", "one-review");
     assert_eq!(reviewer["provider"], "codex", "{status}");
     assert!(
-        !project.join("forbidden.txt").exists(),
+        !fleet.project.join("forbidden.txt").exists(),
         "a reviewer wrote a file"
     );
     let two = named(&status, "workers", "name", "two");
@@ -170,17 +278,16 @@ worktree = true
         (&2.into(), &"claude-2".into()),
         "{status}"
     );
-    let read = |file: &str| std::fs::read_to_string(project.join(file)).expect("a file");
     assert_eq!(
         (
-            read("a.txt").as_str(),
-            read("b.txt").as_str(),
-            read("c.txt").as_str()
+            fleet.read("a.txt").as_str(),
+            fleet.read("b.txt").as_str(),
+            fleet.read("c.txt").as_str()
         ),
         ("changed\n", "changed\n", "as it was\n")
     );
 
-    let log = world.lab.log(since);
+    let log = fleet.world.lab.log(since);
     let odd: Vec<String> = log
         .iter()
         .filter(|request| {
@@ -229,7 +336,7 @@ worktree = true
 
 #[test]
 fn a_denied_tool_is_no_success_whatever_the_report_says() {
-    let (world, project) = world(|project| {
+    let fleet = Fleet::of(&[Cli::Claude], 1, |project| {
         let outside = project.parent().expect("a parent").join("outside.txt");
         let report = project.join(".fleet/runs/r/reports/one.md");
         json!([rule(
@@ -242,9 +349,7 @@ fn a_denied_tool_is_no_success_whatever_the_report_says() {
             ])
         )])
     });
-    let plan =
-        "[[step]]\nid = \"one\"\ntext = \"Do it.\"\nprovider = \"claude\"\nfiles = [\"a.txt\"]\n";
-    let status = run(&world, &project, plan);
+    let status = fleet.run(&step("one", Cli::Claude, "a.txt"));
     assert_eq!(status["state"], "blocked", "{status}");
     let step = named(&status, "steps", "id", "one");
     assert_eq!(
@@ -252,77 +357,6 @@ fn a_denied_tool_is_no_success_whatever_the_report_says() {
         (&"blocked".into(), &"denied".into()),
         "{status}"
     );
-    assert!(!world.lab.path("outside.txt").exists(), "it was written");
-}
-
-/// Waits until a command of the fleet shows what is wanted.
-#[track_caller]
-pub(crate) fn eventually(
-    world: &World,
-    project: &Path,
-    what: &str,
-    wanted: impl Fn(&Value) -> bool,
-) -> Value {
-    let mut last = Value::Null;
-    until(what, TURN, || {
-        let mut line = world.command(["fleet", "status", "--run", "r"]);
-        last = Ran::of(line.current_dir(project)).success();
-        if wanted(&last) {
-            Ok(())
-        } else {
-            Err(last.to_string())
-        }
-    });
-    last
-}
-
-#[test]
-fn a_stop_at_a_permission_prompt_approves_nothing() {
-    let (world, project) = world(|project| {
-        let outside = project.parent().expect("a parent").join("outside.txt");
-        let report = project.join(".fleet/runs/r/reports/one.md");
-        json!([
-            rule("one", &json!({}), &json!([
-                {"write": {"path": report, "content": "Status: blocked\n\nWhich way?\n"}},
-                {"text": "finished"},
-            ])),
-            {"match": "GO-OUTSIDE", "steps": [
-                {"write": {"path": outside, "content": "no"}},
-                {"text": "went"},
-            ]},
-        ])
-    });
-    let plan =
-        "[[step]]\nid = \"one\"\ntext = \"Do it.\"\nprovider = \"claude\"\nfiles = [\"a.txt\"]\n";
-    let status = run(&world, &project, plan);
-    assert_eq!(status["state"], "blocked", "{status}");
-
-    let mut take = world.command(["fleet", "take", "one", "--run", "r"]);
-    take.current_dir(&project);
-    let screen = Terminal::start(&world, "take", &take);
-    eventually(&world, &project, "the worker on its screen", |status| {
-        named(status, "workers", "name", "one")["state"] == "running"
-    });
-    screen.wait_for("finished");
-    let since = now();
-    screen.type_line("GO-OUTSIDE");
-    screen.wait_for("Do you want");
-    let mut stop = world.command(["fleet", "stop", "one", "--run", "r"]);
-    let stopped = Ran::of(stop.current_dir(&project));
-    assert_eq!(stopped.status, 0, "{}{}", stopped.stdout, stopped.stderr);
-    let status = eventually(&world, &project, "the end of the worker", |status| {
-        status["active"] == 0
-    });
-    assert!(
-        !world.lab.path("outside.txt").exists(),
-        "it was approved: {status}"
-    );
-    // The answer to the tool would be another request.
-    let log = world.lab.log(since);
-    let answered = log
-        .iter()
-        .filter(|request| Cli::Claude.asks_model(request))
-        .filter(|request| request.body.to_string().contains("outside.txt"))
-        .count();
-    assert_eq!(answered, 0, "the tool was answered");
+    let outside = fleet.world.lab.path("outside.txt");
+    assert!(!outside.exists(), "it was written");
 }

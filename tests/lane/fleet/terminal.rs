@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use crate::cli::Cli;
-use crate::fleet::{REPORT, eventually, named, rule, run, world};
+use crate::fleet::{Fleet, REPORT, named, rule};
 use crate::lab::{Request, now};
 use crate::ran::Ran;
 use crate::terminal::Terminal;
@@ -57,9 +57,33 @@ fn prompt(worker: &str, launch: u32, more: &Value, steps: &Value) -> Value {
     rule
 }
 
-fn fleet(world: &World, project: &Path, words: &[&str]) -> Value {
-    let mut line = world.command(["fleet"].iter().chain(words));
-    let mut ran = Ran::of(line.current_dir(project));
+impl Fleet {
+    /// The last line of the answer of a command about the run, which must succeed.
+    #[track_caller]
+    fn answer(&self, words: &[&str]) -> Value {
+        last_line(self.command(words))
+    }
+
+    /// The same of a command that takes the run as a word.
+    #[track_caller]
+    fn plain(&self, words: &[&str]) -> Value {
+        let mut line = self.world.command(["fleet"]);
+        last_line(Ran::of(line.args(words).current_dir(&self.project)))
+    }
+
+    /// Launches the workers of a plan, and nobody drives the run.
+    #[track_caller]
+    fn launch_all(&self, plan: &str) {
+        World::write(&self.project.join("plan.toml"), plan);
+        self.plain(&["init", "r"]);
+        self.answer(&["plan", "--file", "plan.toml"]);
+        self.answer(&["launch", "--ready"]);
+    }
+}
+
+/// `fleet run` and what goes on with a run tell every change before their answer.
+#[track_caller]
+fn last_line(mut ran: Ran) -> Value {
     if let Some(last) = ran.stdout.lines().last() {
         ran.stdout = last.to_owned();
     }
@@ -69,7 +93,7 @@ fn fleet(world: &World, project: &Path, words: &[&str]) -> Value {
 #[test]
 fn a_step_of_each_cli_on_its_screen_is_worked_on_for_two_turns_and_verified() {
     const ASKS: &str = "Status: blocked\n\nWhich way?\n";
-    let (world, project) = world(|project| {
+    let fleet = Fleet::new(|project| {
         json!([
             prompt(
                 "claude",
@@ -97,7 +121,7 @@ fn a_step_of_each_cli_on_its_screen_is_worked_on_for_two_turns_and_verified() {
             ),
         ])
     });
-    let status = run(&world, &project, BOTH);
+    let status = fleet.run(BOTH);
     assert_eq!(status["state"], "blocked", "{status}");
     let mut sessions = Vec::new();
     for name in ["claude", "codex"] {
@@ -110,15 +134,12 @@ fn a_step_of_each_cli_on_its_screen_is_worked_on_for_two_turns_and_verified() {
         let step = named(&status, "steps", "id", name);
         assert_eq!(step["reason"], "reported_blocked", "{status}");
         sessions.push(worker["session"].clone());
-        let logs = world
-            .command(["fleet", "logs", name, "--run", "r"])
-            .current_dir(&project)
-            .output();
+        let logs = fleet.line(&["logs", name]).output();
         let logs = String::from_utf8(logs.expect("it runs").stdout).expect("UTF-8");
         assert!(logs.contains("finished"), "{logs}");
-        fleet(&world, &project, &["send", name, "--run", "r", "This way."]);
+        fleet.answer(&["send", name, "This way."]);
     }
-    let status = fleet(&world, &project, &["resume", "r", "--go"]);
+    let status = fleet.plain(&["resume", "r", "--go"]);
     assert_eq!(status["state"], "done", "{status}");
     for (name, session) in ["claude", "codex"].iter().zip(&sessions) {
         let worker = named(&status, "workers", "name", name);
@@ -134,14 +155,14 @@ fn a_step_of_each_cli_on_its_screen_is_worked_on_for_two_turns_and_verified() {
         );
     }
     for file in ["a.txt", "b.txt"] {
-        let text = std::fs::read_to_string(project.join(file)).expect("a file");
+        let text = std::fs::read_to_string(fleet.project.join(file)).expect("a file");
         assert_eq!(text, "as it was\nchanged\nchanged\n");
     }
 }
 
 #[test]
 fn a_turn_on_either_screen_is_interrupted_and_its_conversation_goes_on_with_the_text() {
-    let (world, project) = world(|project| {
+    let fleet = Fleet::new(|project| {
         let busy = |file: &str| json!([{"shell": format!("echo begun >> {file}; sleep 90")}, {"text": "no"}]);
         let turn = |name: &str, file: &str| turn(project, name, 2, file, REPORT);
         json!([
@@ -151,17 +172,10 @@ fn a_turn_on_either_screen_is_interrupted_and_its_conversation_goes_on_with_the_
             prompt("codex", 2, &json!({}), &turn("codex", "b.txt")),
         ])
     });
-    World::write(&project.join("plan.toml"), BOTH);
-    for words in [
-        &["init", "r"][..],
-        &["plan", "--file", "plan.toml", "--run", "r"],
-        &["launch", "--ready", "--run", "r"],
-    ] {
-        fleet(&world, &project, words);
-    }
+    fleet.launch_all(BOTH);
     for (name, file) in [("claude", "a.txt"), ("codex", "b.txt")] {
-        let status = eventually(&world, &project, "a turn that goes on", |status| {
-            let text = std::fs::read_to_string(project.join(file)).expect("a file");
+        let status = fleet.until("a turn that goes on", |status| {
+            let text = std::fs::read_to_string(fleet.project.join(file)).expect("a file");
             let worker = named(status, "workers", "name", name);
             text.contains("begun") && worker["state"] == "running"
         });
@@ -169,13 +183,9 @@ fn a_turn_on_either_screen_is_interrupted_and_its_conversation_goes_on_with_the_
             named(&status, "workers", "name", name)["reason"],
             Value::Null
         );
-        fleet(
-            &world,
-            &project,
-            &["send", "--now", name, "--run", "r", "This way."],
-        );
+        fleet.answer(&["send", "--now", name, "This way."]);
     }
-    let status = eventually(&world, &project, "the end of both", |status| {
+    let status = fleet.until("the end of both", |status| {
         let all = ["claude", "codex"];
         all.map(|name| named(status, "steps", "id", name)["state"].clone()) == ["reported"; 2]
     });
@@ -190,34 +200,27 @@ fn a_turn_on_either_screen_is_interrupted_and_its_conversation_goes_on_with_the_
         );
     }
     for file in ["a.txt", "b.txt"] {
-        let text = std::fs::read_to_string(project.join(file)).expect("a file");
+        let text = std::fs::read_to_string(fleet.project.join(file)).expect("a file");
         assert_eq!(text, "as it was\nbegun\nchanged\n");
     }
 }
 
 #[test]
 fn a_screen_of_either_cli_ends_with_its_host_and_its_turn_is_an_attempt() {
-    let (world, project) = world(|_| {
+    let fleet = Fleet::new(|_| {
         let busy = |file: &str| json!([{"shell": format!("echo begun >> {file}; sleep 90")}, {"text": "no"}]);
         json!([
             rule("claude", &json!({}), &busy("a.txt")),
             rule("codex", &json!({}), &busy("b.txt")),
         ])
     });
-    World::write(&project.join("plan.toml"), BOTH);
-    for words in [
-        &["init", "r"][..],
-        &["plan", "--file", "plan.toml", "--run", "r"],
-        &["launch", "--ready", "--run", "r"],
-    ] {
-        fleet(&world, &project, words);
-    }
+    fleet.launch_all(BOTH);
     for (name, file) in [("claude", "a.txt"), ("codex", "b.txt")] {
-        eventually(&world, &project, "a turn that goes on", |_| {
-            let text = std::fs::read_to_string(project.join(file)).expect("a file");
+        fleet.until("a turn that goes on", |_| {
+            let text = std::fs::read_to_string(fleet.project.join(file)).expect("a file");
             text.contains("begun")
         });
-        let runs = std::fs::read_dir(world.lab.path("state/fleet/runs")).expect("runs");
+        let runs = std::fs::read_dir(fleet.world.lab.path("state/fleet/runs")).expect("runs");
         let run = runs.flatten().next().expect("a run").path();
         let started = run.join(format!("launches/{name}.1/started.json"));
         let started = std::fs::read(started).expect("it started");
@@ -226,7 +229,7 @@ fn a_screen_of_either_cli_ends_with_its_host_and_its_turn_is_an_attempt() {
         let host = i32::try_from(host).expect("a pid");
         let host = rustix::process::Pid::from_raw(host).expect("a pid");
         rustix::process::kill_process(host, rustix::process::Signal::KILL).expect("it is ours");
-        let status = eventually(&world, &project, "the end of the worker", |status| {
+        let status = fleet.until("the end of the worker", |status| {
             let worker = named(status, "workers", "name", name);
             worker["state"] == "exited"
         });
@@ -247,7 +250,7 @@ fn a_limit_on_either_screen_is_followed_on_another_account() {
             Cli::Claude => "a.txt",
             Cli::Codex => "b.txt",
         };
-        let (world, project) = world(|project| {
+        let fleet = Fleet::new(|project| {
             let begins = json!([
                 {"shell": format!("echo begun >> {file}")},
                 {"usage_limit": {"resets_in": 3000}},
@@ -262,7 +265,7 @@ fn a_limit_on_either_screen_is_followed_on_another_account() {
             ])
         });
         let since = now();
-        let status = run(&world, &project, &only(cli));
+        let status = fleet.run(&only(cli));
         assert_eq!(status["state"], "done", "{status}");
         let worker = named(&status, "workers", "name", name);
         assert_eq!(
@@ -275,7 +278,7 @@ fn a_limit_on_either_screen_is_followed_on_another_account() {
             0,
             "{status}"
         );
-        let log = world.lab.log(since);
+        let log = fleet.world.lab.log(since);
         let asked: Vec<&Request> = log
             .iter()
             .filter(|request| cli.asks_model(request))
@@ -293,7 +296,7 @@ fn a_limit_on_either_screen_is_followed_on_another_account() {
 
 #[test]
 fn a_permission_on_a_screen_is_told_of_and_a_stop_approves_nothing() {
-    let (world, project) = world(|project| {
+    let fleet = Fleet::new(|project| {
         let outside = project.parent().expect("a parent").join("outside.txt");
         json!([rule(
             "claude",
@@ -301,48 +304,35 @@ fn a_permission_on_a_screen_is_told_of_and_a_stop_approves_nothing() {
             &json!([{"write": {"path": outside, "content": "no"}}, {"text": "went"}]),
         )])
     });
-    World::write(&project.join("plan.toml"), &only(Cli::Claude));
-    fleet(&world, &project, &["init", "r"]);
-    fleet(
-        &world,
-        &project,
-        &["plan", "--file", "plan.toml", "--run", "r"],
-    );
-    fleet(&world, &project, &["launch", "--ready", "--run", "r"]);
-    let told = fleet(
-        &world,
-        &project,
-        &["wait", "--timeout", "100", "--run", "r"],
-    );
+    fleet.launch_all(&only(Cli::Claude));
+    let told = fleet.answer(&["wait", "--timeout", "100"]);
     let event = &told["events"][0];
     assert_eq!(
         (&event["event"], &event["reason"]),
         (&"blocked".into(), &"permission_asked".into()),
         "{told}"
     );
-    eventually(&world, &project, "the question", |status| {
+    fleet.until("the question", |status| {
         let worker = named(status, "workers", "name", "claude");
         worker["state"] == "running" && worker["reason"] == "permission_asked"
     });
     let since = now();
-    fleet(&world, &project, &["stop", "claude", "--run", "r"]);
-    let status = eventually(&world, &project, "the end of the worker", |status| {
-        status["active"] == 0
-    });
+    fleet.answer(&["stop", "claude"]);
+    let status = fleet.until("the end of the worker", |status| status["active"] == 0);
     let step = named(&status, "steps", "id", "claude");
     assert_eq!(step["reason"], "stopped", "{status}");
     assert!(
-        !world.lab.path("outside.txt").exists(),
+        !fleet.world.lab.path("outside.txt").exists(),
         "it was approved: {status}"
     );
-    let log = world.lab.log(since);
+    let log = fleet.world.lab.log(since);
     let answered = log.iter().filter(|request| Cli::Claude.asks_model(request));
     assert_eq!(answered.count(), 0, "the tool was answered");
 }
 
 #[test]
 fn the_screen_of_either_cli_can_be_seen_and_typed_at_while_its_turn_goes_on() {
-    let (world, project) = world(|project| {
+    let fleet = Fleet::new(|project| {
         let rules = ["claude", "codex"].map(|name| {
             let file = if name == "claude" { "a.txt" } else { "b.txt" };
             let mut steps = turn(project, name, 1, file, REPORT);
@@ -352,17 +342,10 @@ fn the_screen_of_either_cli_can_be_seen_and_typed_at_while_its_turn_goes_on() {
         });
         json!(rules)
     });
-    World::write(&project.join("plan.toml"), BOTH);
-    for words in [
-        &["init", "r"][..],
-        &["plan", "--file", "plan.toml", "--run", "r"],
-        &["launch", "--ready", "--run", "r"],
-    ] {
-        fleet(&world, &project, words);
-    }
+    fleet.launch_all(BOTH);
     for name in ["claude", "codex"] {
-        let peek = || fleet(&world, &project, &["peek", name, "--run", "r"]);
-        eventually(&world, &project, "the prompt on the screen", |_| {
+        let peek = || fleet.answer(&["peek", name]);
+        fleet.until("the prompt on the screen", |_| {
             let seen = peek();
             let rows = seen["lines"].as_array().expect("lines");
             let text: Vec<&str> = rows.iter().filter_map(Value::as_str).collect();
@@ -370,9 +353,10 @@ fn the_screen_of_either_cli_can_be_seen_and_typed_at_while_its_turn_goes_on() {
             seen["source"] == "screen" && text.contains(&format!("You are fleet worker {name}."))
         });
         // At another terminal, of another size.
-        let mut attach = world.command(["--format", "human", "fleet", "attach", name, "--type"]);
-        attach.args(["--run", "r"]).current_dir(&project);
-        let typing = Terminal::start(&world, &format!("{name}-typing"), &attach);
+        let words = ["--format", "human", "fleet", "attach", name, "--type"];
+        let mut attach = fleet.world.command(words);
+        attach.args(["--run", "r"]).current_dir(&fleet.project);
+        let typing = Terminal::start(&fleet.world, &format!("{name}-typing"), &attach);
         typing.wait_for(&format!("{name}, launch 1: your keys go to it"));
         typing.type_text("half a thought");
         let seen = peek().to_string();
@@ -383,10 +367,8 @@ fn the_screen_of_either_cli_can_be_seen_and_typed_at_while_its_turn_goes_on() {
             typing.ended().then_some(()).ok_or_else(|| typing.screen())
         });
     }
-    World::write(&project.join(".fleet/runs/go"), "");
-    let status = eventually(&world, &project, "the end of both", |status| {
-        status["active"] == 0
-    });
+    World::write(&fleet.project.join(".fleet/runs/go"), "");
+    let status = fleet.until("the end of both", |status| status["active"] == 0);
     for name in ["claude", "codex"] {
         let step = named(&status, "steps", "id", name);
         assert_eq!(step["state"], "reported", "{status}");
