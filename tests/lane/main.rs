@@ -30,7 +30,6 @@ mod provisioning;
 mod ran;
 mod readers;
 mod renewal;
-mod screens;
 #[path = "../support/secrets.rs"]
 mod secrets;
 mod sessions;

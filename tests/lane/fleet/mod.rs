@@ -3,6 +3,7 @@
 mod limits;
 mod screens;
 mod steer;
+mod terminal;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -18,9 +19,9 @@ use crate::world::World;
 
 /// A project with three files and a commit, and accounts that work on the run `r` in it.
 #[derive(Debug)]
-pub(crate) struct Fleet {
-    pub(crate) world: World,
-    pub(crate) project: PathBuf,
+struct Fleet {
+    world: World,
+    project: PathBuf,
 }
 
 impl Drop for Fleet {
@@ -35,7 +36,7 @@ impl Drop for Fleet {
 
 impl Fleet {
     /// With two accounts of each provider, the first preferred; the model follows these rules.
-    pub(crate) fn new(rules: impl FnOnce(&Path) -> Value) -> Self {
+    fn new(rules: impl FnOnce(&Path) -> Value) -> Self {
         Self::of(&BOTH, 2, rules)
     }
 
@@ -96,7 +97,7 @@ impl Fleet {
 
     /// Runs a plan to its end.
     #[track_caller]
-    pub(crate) fn run(&self, plan: &str) -> Value {
+    fn run(&self, plan: &str) -> Value {
         World::write(&self.project.join("plan.toml"), plan);
         let ran = self.command(&["run", "plan.toml"]);
         assert!(ran.status < 128, "{}{}", ran.stdout, ran.stderr);
@@ -110,7 +111,7 @@ impl Fleet {
 
     /// Waits until the run's status shows what is wanted.
     #[track_caller]
-    pub(crate) fn until(&self, what: &str, wanted: impl Fn(&Value) -> bool) -> Value {
+    fn until(&self, what: &str, wanted: impl Fn(&Value) -> bool) -> Value {
         until(what, TURN, || {
             let status = self.status();
             if wanted(&status) {
@@ -147,7 +148,7 @@ impl Fleet {
 }
 
 #[track_caller]
-pub(crate) fn named(status: &Value, list: &str, key: &str, name: &str) -> Value {
+fn named(status: &Value, list: &str, key: &str, name: &str) -> Value {
     let rows = status[list].as_array().expect("a list");
     let row = rows.iter().find(|row| row[key] == name);
     row.unwrap_or_else(|| panic!("no `{name}` in {status}"))
@@ -169,7 +170,7 @@ fn was_told(log: &[Request], cli: Cli, words: &str) -> bool {
 }
 
 /// A rule for the prompts of one worker.
-pub(crate) fn rule(worker: &str, more: &Value, steps: &Value) -> Value {
+fn rule(worker: &str, more: &Value, steps: &Value) -> Value {
     let mut rule = json!({"match": format!("fleet worker {worker}\\."), "steps": steps});
     for (key, value) in more.as_object().into_iter().flatten() {
         rule[key] = value.clone();
@@ -185,7 +186,7 @@ fn reports(worker: &str, status: &str) -> String {
     )
 }
 
-pub(crate) const REPORT: &str = "Status: needs-verification\n\nIt is done.\n";
+const REPORT: &str = "Status: needs-verification\n\nIt is done.\n";
 
 #[test]
 fn three_tickets_are_done_by_both_clis_with_a_review_by_the_other_and_a_limit_on_the_way() {

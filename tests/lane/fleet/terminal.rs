@@ -8,6 +8,9 @@ use crate::cli::Cli;
 use crate::fleet::{Fleet, REPORT, named, rule};
 use crate::lab::{Request, now};
 use crate::ran::Ran;
+use crate::terminal::Terminal;
+use crate::wait::until;
+use crate::worker::TURN;
 use crate::world::World;
 
 /// A plan of one step for each CLI, `claude` and `codex`, on screens.
@@ -54,9 +57,33 @@ fn prompt(worker: &str, launch: u32, more: &Value, steps: &Value) -> Value {
     rule
 }
 
-fn told(fleet: &Fleet, words: &[&str]) -> Value {
-    let mut line = fleet.world.command(["fleet"].iter().chain(words));
-    let mut ran = Ran::of(line.current_dir(&fleet.project));
+impl Fleet {
+    /// The last line of the answer of a command about the run, which must succeed.
+    #[track_caller]
+    fn answer(&self, words: &[&str]) -> Value {
+        last_line(self.command(words))
+    }
+
+    /// The same of a command that takes the run as a word.
+    #[track_caller]
+    fn plain(&self, words: &[&str]) -> Value {
+        let mut line = self.world.command(["fleet"]);
+        last_line(Ran::of(line.args(words).current_dir(&self.project)))
+    }
+
+    /// Launches the workers of a plan, and nobody drives the run.
+    #[track_caller]
+    fn launch_all(&self, plan: &str) {
+        World::write(&self.project.join("plan.toml"), plan);
+        self.plain(&["init", "r"]);
+        self.answer(&["plan", "--file", "plan.toml"]);
+        self.answer(&["launch", "--ready"]);
+    }
+}
+
+/// `fleet run` and what goes on with a run tell every change before their answer.
+#[track_caller]
+fn last_line(mut ran: Ran) -> Value {
     if let Some(last) = ran.stdout.lines().last() {
         ran.stdout = last.to_owned();
     }
@@ -107,16 +134,12 @@ fn a_step_of_each_cli_on_its_screen_is_worked_on_for_two_turns_and_verified() {
         let step = named(&status, "steps", "id", name);
         assert_eq!(step["reason"], "reported_blocked", "{status}");
         sessions.push(worker["session"].clone());
-        let logs = fleet
-            .world
-            .command(["fleet", "logs", name, "--run", "r"])
-            .current_dir(&fleet.project)
-            .output();
+        let logs = fleet.line(&["logs", name]).output();
         let logs = String::from_utf8(logs.expect("it runs").stdout).expect("UTF-8");
         assert!(logs.contains("finished"), "{logs}");
-        told(&fleet, &["send", name, "--run", "r", "This way."]);
+        fleet.answer(&["send", name, "This way."]);
     }
-    let status = told(&fleet, &["resume", "r", "--go"]);
+    let status = fleet.plain(&["resume", "r", "--go"]);
     assert_eq!(status["state"], "done", "{status}");
     for (name, session) in ["claude", "codex"].iter().zip(&sessions) {
         let worker = named(&status, "workers", "name", name);
@@ -149,14 +172,7 @@ fn a_turn_on_either_screen_is_interrupted_and_its_conversation_goes_on_with_the_
             prompt("codex", 2, &json!({}), &turn("codex", "b.txt")),
         ])
     });
-    World::write(&fleet.project.join("plan.toml"), BOTH);
-    for words in [
-        &["init", "r"][..],
-        &["plan", "--file", "plan.toml", "--run", "r"],
-        &["launch", "--ready", "--run", "r"],
-    ] {
-        told(&fleet, words);
-    }
+    fleet.launch_all(BOTH);
     for (name, file) in [("claude", "a.txt"), ("codex", "b.txt")] {
         let status = fleet.until("a turn that goes on", |status| {
             let text = std::fs::read_to_string(fleet.project.join(file)).expect("a file");
@@ -167,7 +183,7 @@ fn a_turn_on_either_screen_is_interrupted_and_its_conversation_goes_on_with_the_
             named(&status, "workers", "name", name)["reason"],
             Value::Null
         );
-        told(&fleet, &["send", "--now", name, "--run", "r", "This way."]);
+        fleet.answer(&["send", "--now", name, "This way."]);
     }
     let status = fleet.until("the end of both", |status| {
         let all = ["claude", "codex"];
@@ -186,6 +202,43 @@ fn a_turn_on_either_screen_is_interrupted_and_its_conversation_goes_on_with_the_
     for file in ["a.txt", "b.txt"] {
         let text = std::fs::read_to_string(fleet.project.join(file)).expect("a file");
         assert_eq!(text, "as it was\nbegun\nchanged\n");
+    }
+}
+
+#[test]
+fn a_screen_of_either_cli_ends_with_its_host_and_its_turn_is_an_attempt() {
+    let fleet = Fleet::new(|_| {
+        let busy = |file: &str| json!([{"shell": format!("echo begun >> {file}; sleep 90")}, {"text": "no"}]);
+        json!([
+            rule("claude", &json!({}), &busy("a.txt")),
+            rule("codex", &json!({}), &busy("b.txt")),
+        ])
+    });
+    fleet.launch_all(BOTH);
+    for (name, file) in [("claude", "a.txt"), ("codex", "b.txt")] {
+        fleet.until("a turn that goes on", |_| {
+            let text = std::fs::read_to_string(fleet.project.join(file)).expect("a file");
+            text.contains("begun")
+        });
+        let runs = std::fs::read_dir(fleet.world.lab.path("state/fleet/runs")).expect("runs");
+        let run = runs.flatten().next().expect("a run").path();
+        let started = run.join(format!("launches/{name}.1/started.json"));
+        let started = std::fs::read(started).expect("it started");
+        let started: Value = serde_json::from_slice(&started).expect("JSON");
+        let host = started["host"]["pid"].as_i64().expect("a pid");
+        let host = i32::try_from(host).expect("a pid");
+        let host = rustix::process::Pid::from_raw(host).expect("a pid");
+        rustix::process::kill_process(host, rustix::process::Signal::KILL).expect("it is ours");
+        let status = fleet.until("the end of the worker", |status| {
+            let worker = named(status, "workers", "name", name);
+            worker["state"] == "exited"
+        });
+        let step = named(&status, "steps", "id", name);
+        assert_eq!(
+            (&step["state"], &step["attempts"]),
+            (&"ready".into(), &1.into()),
+            "{status}"
+        );
     }
 }
 
@@ -251,11 +304,8 @@ fn a_permission_on_a_screen_is_told_of_and_a_stop_approves_nothing() {
             &json!([{"write": {"path": outside, "content": "no"}}, {"text": "went"}]),
         )])
     });
-    World::write(&fleet.project.join("plan.toml"), &only(Cli::Claude));
-    told(&fleet, &["init", "r"]);
-    told(&fleet, &["plan", "--file", "plan.toml", "--run", "r"]);
-    told(&fleet, &["launch", "--ready", "--run", "r"]);
-    let told = told(&fleet, &["wait", "--timeout", "100", "--run", "r"]);
+    fleet.launch_all(&only(Cli::Claude));
+    let told = fleet.answer(&["wait", "--timeout", "100"]);
     let event = &told["events"][0];
     assert_eq!(
         (&event["event"], &event["reason"]),
@@ -267,7 +317,7 @@ fn a_permission_on_a_screen_is_told_of_and_a_stop_approves_nothing() {
         worker["state"] == "running" && worker["reason"] == "permission_asked"
     });
     let since = now();
-    told(&fleet, &["stop", "claude", "--run", "r"]);
+    fleet.answer(&["stop", "claude"]);
     let status = fleet.until("the end of the worker", |status| status["active"] == 0);
     let step = named(&status, "steps", "id", "claude");
     assert_eq!(step["reason"], "stopped", "{status}");
@@ -281,7 +331,7 @@ fn a_permission_on_a_screen_is_told_of_and_a_stop_approves_nothing() {
 }
 
 #[test]
-fn the_screen_of_either_cli_can_be_seen_while_its_turn_goes_on() {
+fn the_screen_of_either_cli_can_be_seen_and_typed_at_while_its_turn_goes_on() {
     let fleet = Fleet::new(|project| {
         let rules = ["claude", "codex"].map(|name| {
             let file = if name == "claude" { "a.txt" } else { "b.txt" };
@@ -292,16 +342,9 @@ fn the_screen_of_either_cli_can_be_seen_while_its_turn_goes_on() {
         });
         json!(rules)
     });
-    World::write(&fleet.project.join("plan.toml"), BOTH);
-    for words in [
-        &["init", "r"][..],
-        &["plan", "--file", "plan.toml", "--run", "r"],
-        &["launch", "--ready", "--run", "r"],
-    ] {
-        told(&fleet, words);
-    }
+    fleet.launch_all(BOTH);
     for name in ["claude", "codex"] {
-        let peek = || told(&fleet, &["peek", name, "--run", "r"]);
+        let peek = || fleet.answer(&["peek", name]);
         fleet.until("the prompt on the screen", |_| {
             let seen = peek();
             let rows = seen["lines"].as_array().expect("lines");
@@ -309,9 +352,20 @@ fn the_screen_of_either_cli_can_be_seen_while_its_turn_goes_on() {
             let text = text.join(" ");
             seen["source"] == "screen" && text.contains(&format!("You are fleet worker {name}."))
         });
-        let seen = peek();
-        println!("{seen:#}");
-        assert!(!seen.to_string().contains('\u{fffd}'), "{seen}");
+        // At another terminal, of another size.
+        let words = ["--format", "human", "fleet", "attach", name, "--type"];
+        let mut attach = fleet.world.command(words);
+        attach.args(["--run", "r"]).current_dir(&fleet.project);
+        let typing = Terminal::start(&fleet.world, &format!("{name}-typing"), &attach);
+        typing.wait_for(&format!("{name}, launch 1: your keys go to it"));
+        typing.type_text("half a thought");
+        let seen = peek().to_string();
+        assert!(seen.contains("half a thought"), "{seen}");
+        assert!(!seen.contains('\u{fffd}'), "{seen}");
+        typing.press("C-\\");
+        until("the end of the viewer", TURN, || {
+            typing.ended().then_some(()).ok_or_else(|| typing.screen())
+        });
     }
     World::write(&fleet.project.join(".fleet/runs/go"), "");
     let status = fleet.until("the end of both", |status| status["active"] == 0);
