@@ -57,6 +57,7 @@
 //! | `state/fleet/runs/<checkout>-<run>/{run,plan,steps}.json`, `workers/` | [`fleet::board`] |
 //! | `state/fleet/runs/<checkout>-<run>/baseline.json` | [`fleet::begin`] |
 //! | `state/fleet/runs/<checkout>-<run>/launches/<worker>.<n>/` | [`fleet::launch`] |
+//! | `<runtime>/agent-fleet/*.sock`, `<tmp>/agent-fleet-<user>/*.sock` | [`fleet::screen`] |
 //! | `state/fleet/runs/<checkout>-<run>/ledger.jsonl` | [`fleet::ledger`] |
 //! | `state/fleet/runs/<checkout>-<run>/consumers/` | [`fleet::cursor`] |
 //! | `state/fleet/runs/<checkout>-<run>/on_event.log` | [`fleet::notify`] |

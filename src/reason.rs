@@ -261,6 +261,7 @@ reasons! {
         "no_answer" Time "its turn ended with neither report nor answer" "agent-fleet fleet logs WORKER";
         "not_confirmed" Person "it was asked to end and nobody saw it end, so it keeps its place" "agent-fleet fleet stop WORKER --force";
         "not_seen" Person "it cannot be told whether its process lives, so it keeps its place" "agent-fleet fleet recover WORKER --evidence FILE";
+        "permission_asked" Person "its CLI asks on its screen whether a tool may work, and goes on when somebody answers there" "agent-fleet fleet attach WORKER --type";
         "question_open" Person "nothing can go on before a person or a lead has answered" "agent-fleet fleet status";
         "recovered" Person "somebody attested that its process is gone" "agent-fleet fleet launch STEP";
         "reported_blocked" Person "its report asks for a decision" "agent-fleet fleet logs WORKER";
@@ -268,11 +269,13 @@ reasons! {
         "review" Time "a worker of another model family judges the change" "agent-fleet fleet status";
         "reviewed" Person "its reviewer approves; it waits for the lead" "agent-fleet fleet verify STEP --evidence FILE";
         "session_lost" Time "the conversation that was to go on is not there any more" "agent-fleet fleet logs WORKER";
+        "start_blocked" Person "its CLI has not begun: it may ask on its screen about trust, a login or an update" "agent-fleet fleet attach WORKER --type";
         "step_failed" Person "a step failed, and nothing else can go on" "agent-fleet fleet status";
         "stopped" Person "somebody stopped it" "agent-fleet fleet send WORKER TEXT";
         "stopping" Time "it is being stopped as a whole, and a worker may still run" "agent-fleet fleet stop --all";
         "tree_changed" Person "somebody committed or staged during the run" "agent-fleet fleet check";
         "turn_unfinished" Time "its output stops before the end of its turn" "agent-fleet fleet logs WORKER";
+        "typed_at" Person "a person is at the keys of its screen, and its turn is not over before they are left" "agent-fleet fleet attach WORKER";
         "verdict_unclear" Person "its reviewer said neither `approve` nor `changes-requested`" "agent-fleet fleet logs WORKER";
         "work_not_read" Person "what it changed cannot be read, as when its worktree is gone" "agent-fleet fleet diff STEP";
     }

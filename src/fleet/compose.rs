@@ -16,6 +16,7 @@ use super::prompt::{Continued, Place, Templates};
 use super::record;
 use super::scope::diff::Diff;
 use super::turn::handoff::{Past, handoff};
+use super::turn::kept::Kept;
 use super::verify::{self, worker_of};
 use crate::env::Context;
 use crate::error::{Error, Result, code};
@@ -101,19 +102,26 @@ fn past(context: &Context, board: &Board, worker: &Worker) -> Result<Vec<Past>> 
         // An alternative of the tier may be another provider's; the next turn of a conversation is the same one's.
         let launch: Option<LaunchRecord> = record::load(&files.launch()).unwrap_or_default();
         provider = launch
-            .and_then(|launch| launch.provider())
+            .as_ref()
+            .and_then(LaunchRecord::provider)
             .unwrap_or(provider);
         let output = files.output();
         // What was refused, or never got that far, left nothing but our own words.
         let began = files.receipt().exists() && receipt(&files)?.is_none_or(|receipt| receipt.ok);
-        let left = began && output.metadata().is_ok_and(|found| found.len() > 0);
-        if !left {
+        let kept = Kept::load(&files).unwrap_or_default();
+        let left = kept.is_some() || output.metadata().is_ok_and(|found| found.len() > 0);
+        if !(began && left) {
             continue;
         }
         let asked = exchange
             .read(&exchange.prompt(&worker.name, number))
             .unwrap_or(None);
-        let launch = Past::new(number, asked.as_deref().unwrap_or_default())
+        let launch = Past::new(number, asked.as_deref().unwrap_or_default());
+        if let Some(kept) = kept {
+            past.push(launch.kept(kept));
+            continue;
+        }
+        let launch = launch
             .read(provider, &output, &context.clock, &local)
             .map_err(|error| Error::io("read", &output, &error))?;
         past.push(launch);

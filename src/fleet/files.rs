@@ -213,6 +213,16 @@ impl LaunchFiles {
         self.directory.join("receipt.json")
     }
 
+    /// Where its screen can be seen.
+    pub fn screen(&self) -> Utf8PathBuf {
+        self.directory.join("screen.json")
+    }
+
+    /// There while a person is at its keys.
+    pub fn typed(&self) -> Utf8PathBuf {
+        self.directory.join("typed")
+    }
+
     /// How the process ended.
     pub fn exit(&self) -> Utf8PathBuf {
         self.directory.join("exit.json")
@@ -236,6 +246,11 @@ impl LaunchFiles {
     /// Maildir of the lease's hook events.
     pub fn events(&self) -> Utf8PathBuf {
         self.directory.join("events")
+    }
+
+    /// What a turn on a screen came to.
+    pub fn turn(&self) -> Utf8PathBuf {
+        self.directory.join("turn.json")
     }
 
     /// The worker's report as it was when the turn ended.

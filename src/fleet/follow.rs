@@ -15,6 +15,7 @@ use super::board::Board;
 use super::files::RunFiles;
 use super::history;
 use super::model::{StepState, Worker};
+use super::turn::kept::Kept;
 use super::turn::plain::last_lines;
 use super::turn::transcript::Transcript;
 use super::vigil::Vigil;
@@ -291,6 +292,10 @@ impl Shown {
         let mut found = self.rest();
         if !is_over {
             return Ok(found);
+        }
+        if let Some(kept) = Kept::load(&board.files.launch(&self.worker, self.number))? {
+            let text = self.transcript.tell(kept.events());
+            found.extend(self.lines(&text));
         }
         let row = history::row(board, &self.worker, self.number)?;
         // Which account it is on is said there every time.

@@ -5,33 +5,29 @@
 //! ids that say what they are about, attempts are counted by token, and the worker's record, which ends the
 //! repetition, is written last.
 
-use jiff::tz::TimeZone;
-
 use super::board::{Board, Entry};
-use super::exchange::Exchange;
 use super::launch::observe::{Observed, Seen, look};
 use super::launch::revoke::revoke;
 use super::launch::{self, Before, Life};
 use super::ledger::Kind;
+use super::left;
 use super::model::{Role, StepState, Worker, WorkerState};
 use super::reach;
 use super::record;
 use super::report;
 use super::settle::{Happened, Left, Settled, settle};
 use super::turn::{self, Ended, ExitFacts, Turn};
+use super::waiting::Waits;
 use super::windows;
 use crate::clock::ROUTINE;
 use crate::crash_point;
 use crate::env::Context;
-use crate::error::{Class, Error, Result, code};
+use crate::error::{Class, Result, code};
 use crate::id::fleet::WorkerId;
 use crate::id::{ProfileId, Task};
 use crate::lease::LeaseStore as _;
 use crate::lease::TableStore;
-use crate::provider::home::conversation::Tail;
-use crate::store::replace::{Durability, replace};
 use crate::sys::tend::Exit;
-use crate::withheld::withhold;
 
 /// Brings every worker of a held run up to date that has or may have a process.
 pub fn reconcile(context: &Context, board: &mut Board) -> Result<()> {
@@ -55,7 +51,11 @@ pub fn is_due(context: &Context, board: &Board) -> bool {
             WorkerState::Parked | WorkerState::Limited | WorkerState::Exited => false,
             WorkerState::Running => {
                 match look(&files, &worker.token, context.clock.now(), || Life::Gone) {
-                    Ok(observed) => !matches!(observed.seen, Seen::Running { .. }),
+                    Ok(observed) => {
+                        let waits = || Waits::of(context, &files, &observed.launch);
+                        let stands = (worker.state, worker.reason.as_deref());
+                        !matches!(observed.seen, Seen::Running { .. }) || waits().state() != stands
+                    }
                     Err(_) => true,
                 }
             }
@@ -110,7 +110,7 @@ fn update(context: &Context, board: &mut Board, name: &WorkerId) -> Result<()> {
         Seen::NeverStarted => never_started(context, board, &worker, &observed),
         Seen::Running { .. } => {
             reach::reached(context, board, &reach::id(&worker), name)?;
-            running(board, &worker, &observed)
+            running(context, board, &worker, &observed)
         }
         Seen::Ended(exit) => ended(context, board, &worker, &observed, exit),
         Seen::Unknown => unknown(context, board, &worker, "not_seen"),
@@ -146,7 +146,7 @@ fn given_back(
     let report = if refused {
         None
     } else {
-        capture(context, board, worker, &Turn::default())?
+        left::report(context, board, worker, &Turn::default())?
     };
     let status = report.as_deref().and_then(report::status);
     let happened = Happened::GivenBack {
@@ -156,21 +156,30 @@ fn given_back(
             None => Left::Nothing,
         },
     };
-    let profile = profile_of(observed).filter(|_| !refused);
+    let profile = observed.profile().filter(|_| !refused);
     end(context, board, worker, profile, &happened)
 }
 
 /// Its process lives.
-fn running(board: &mut Board, worker: &Worker, observed: &Observed) -> Result<()> {
+fn running(
+    context: &Context,
+    board: &mut Board,
+    worker: &Worker,
+    observed: &Observed,
+) -> Result<()> {
     let profile = observed
         .receipt
         .as_ref()
         .and_then(|receipt| receipt.profile.clone());
-    let keeps = worker.state.is_ending() || worker.state == WorkerState::StartBlocked;
-    let (state, reason) = if keeps {
+    let (state, reason) = if worker.state.is_ending() {
         (worker.state, worker.reason.clone())
     } else {
-        (WorkerState::Running, None)
+        let files = board.files.launch(&worker.name, worker.launch);
+        let waits = Waits::of(context, &files, &observed.launch);
+        waits.tell(context, board, worker)?;
+        crash_point!("reconcile.waits");
+        let (state, reason) = waits.state();
+        (state, reason.map(str::to_owned))
     };
     let after = Worker {
         state,
@@ -232,13 +241,15 @@ fn ended(
             class: class_of(code),
             retry_at: receipt.retry_at,
         };
-        let profile = profile_of(observed);
+        let profile = observed.profile();
         return end(context, board, worker, profile, &happened);
     }
-    let turn = read_turn(context, board, worker, observed)?;
+    let turn = left::turn(context, board, worker, observed)?;
     windows::tell(context, worker, observed, &turn);
-    let report = capture(context, board, worker, &turn)?;
+    let report = left::report(context, board, worker, &turn)?;
     let exit = match exit {
+        // A screen whose turn is over is ended from outside.
+        Some(_) if observed.launch.is_on_screen() && turn.end.is_some() => ExitFacts::Unknown,
         Some(Exit::Status(status)) => ExitFacts::Status(status),
         Some(Exit::Signal(signal)) => ExitFacts::Signal(signal),
         None => ExitFacts::Unknown,
@@ -252,13 +263,13 @@ fn ended(
     };
     let worker = Worker {
         session: turn.session.clone().or_else(|| worker.session.clone()),
-        profile: profile_of(observed).or_else(|| worker.profile.clone()),
+        profile: observed.profile().or_else(|| worker.profile.clone()),
         ..worker.clone()
     };
     if let Ended::Denied { tools } = &judged {
         note_denied(board, &worker, tools)?;
     }
-    let profile = profile_of(observed);
+    let profile = observed.profile();
     end(context, board, &worker, profile, &happened)
 }
 
@@ -272,77 +283,10 @@ pub fn interrupt_id(worker: &Worker) -> String {
     format!("interrupt.{}.{}", worker.name, worker.launch)
 }
 
-fn profile_of(observed: &Observed) -> Option<ProfileId> {
-    observed.receipt.as_ref()?.profile.clone()
-}
-
 /// The class of a code.
 pub fn class_of(name: &str) -> Option<Class> {
     let found = code::ALL.iter().find(|(code, _)| code.name == name);
     found.map(|(code, _)| code.class)
-}
-
-/// What a launch's output says, sharpened by the end of the provider's own transcript.
-fn read_turn(
-    context: &Context,
-    board: &Board,
-    worker: &Worker,
-    observed: &Observed,
-) -> Result<Turn> {
-    let output = board.files.launch(&worker.name, worker.launch).output();
-    let kind = worker.assignment.provider;
-    let local = TimeZone::system();
-    let mut turn = match Turn::read(kind, &output, &context.clock, &local) {
-        Ok(turn) => turn,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Turn::default(),
-        Err(error) => return Err(Error::io("read", &output, &error)),
-    };
-    let session = turn.session.clone().or_else(|| worker.session.clone());
-    let profile = profile_of(observed).or_else(|| worker.profile.clone());
-    if let (Some(session), Some(profile)) = (session, profile)
-        && let Ok(registry) = crate::snapshot::registry::load(context)
-        && let Ok(profile) = registry.profile(&profile)
-        && let Some(path) = crate::provider::of(kind).transcript(
-            &profile.home,
-            &observed.launch.workspace,
-            &session,
-        )
-        && let Ok(tail) = Tail::read(&path)
-    {
-        let ending = crate::provider::of(kind).ending(&tail, &local);
-        turn.refine(&ending, observed.launch.at);
-    }
-    Ok(turn)
-}
-
-/// The report of a launch, copied to the state side once: what the worker wrote, or its final answer. A reviewer's is
-/// its final answer alone.
-pub fn capture(
-    context: &Context,
-    board: &Board,
-    worker: &Worker,
-    turn: &Turn,
-) -> Result<Option<String>> {
-    let kept = board.files.launch(&worker.name, worker.launch).report();
-    if let Some(bytes) = crate::store::read::optional(&kept)? {
-        return Ok(Some(String::from_utf8_lossy(&bytes).into_owned()));
-    }
-    let step = board.step(&worker.step)?;
-    let exchange = Exchange::new(&board.workspace(context, step), &board.run.id);
-    let written = match worker.role {
-        // A link in its place is the worker's doing: it has no report then.
-        Role::Implementation => exchange
-            .read(&exchange.report(&worker.name))
-            .unwrap_or(None),
-        Role::Review => None,
-    };
-    let written = written.filter(|text| !text.trim().is_empty());
-    let Some(report) = written.or_else(|| turn.safe_answer()) else {
-        return Ok(None);
-    };
-    let report = withhold(&report).into_owned();
-    replace(&kept, report.as_bytes(), Durability::Durable)?;
-    Ok(Some(report))
 }
 
 /// Which tools were denied, for the lead.

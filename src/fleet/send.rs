@@ -11,11 +11,13 @@ use super::board::{Board, Entry};
 use super::compose;
 use super::ending::{self, Came, Manner};
 use super::files::RunFiles;
+use super::launch::LaunchRecord;
 use super::ledger::Kind;
 use super::locate::Place;
-use super::model::{PlannedStep, Role, RunState, StepState, Worker, WorkerState};
+use super::model::{Mode, PlannedStep, Role, RunState, StepState, Worker, WorkerState};
 use super::prompt::{self, Templates};
 use super::reconcile::{interrupt_id, reconcile};
+use super::record;
 use super::settings::Settings;
 use super::start::{self, Order, Ready, Turn};
 use super::tick::{self, launch_author};
@@ -203,8 +205,14 @@ pub fn interrupt(
     note: &mut dyn FnMut(&str),
 ) -> Result<Option<Error>> {
     let launch = files.launch(&worker.name, worker.launch);
+    let asked: Option<LaunchRecord> = record::load(&launch.launch())?;
     let manner = Manner {
-        signal: Signal::Interrupt,
+        // A screen takes Ctrl-C from its keys alone; what ends it approves nothing, and the conversation goes on all the
+        // same.
+        signal: match asked.map(|asked| asked.mode) {
+            Some(Mode::Terminal) => Signal::Terminate,
+            Some(Mode::Headless) | None => Signal::Interrupt,
+        },
         timeout: INTERRUPT_PATIENCE,
         kill: false,
     };

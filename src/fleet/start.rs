@@ -64,6 +64,17 @@ pub struct Order {
     pub taken: usize,
 }
 
+impl Order {
+    /// What its process runs on. A reviewer's last words are its verdict, and come from an output file alone.
+    fn mode(&self, step: &PlannedStep) -> Mode {
+        match (&self.turn, self.role) {
+            (Turn::Taken, _) => Mode::Terminal,
+            (Turn::New | Turn::Next, Role::Implementation) => step.mode,
+            (Turn::New | Turn::Next, Role::Review) => Mode::Headless,
+        }
+    }
+}
+
 /// A launch that is durable and waits for its host.
 #[derive(Debug)]
 pub struct Ready {
@@ -223,6 +234,7 @@ pub fn prepare(
         environment_digest: environment_digest(context),
         at: context.clock.now(),
         boot: boot()?,
+        mode: order.mode(step),
         before: (order.turn == Turn::Taken).then(|| Before {
             state: progress.state,
             reason: progress.reason.clone(),
@@ -245,7 +257,10 @@ pub fn prepare(
         role: order.role,
         step: step.id.clone(),
         task,
-        mode: step.mode,
+        mode: match order.role {
+            Role::Implementation => step.mode,
+            Role::Review => Mode::Headless,
+        },
         state: WorkerState::Launching,
         reason: None,
         launch: number,
@@ -352,11 +367,9 @@ fn arguments(
     add(&["--events", files.events().as_str()]);
     add(&["--"]);
     let pointer = turn::pointer(prompt.as_str(), &order.worker);
-    let (mode, pointer) = match order.turn {
-        Turn::New | Turn::Next => (step.mode, Some(pointer.as_str())),
-        Turn::Taken => (Mode::Terminal, None),
-    };
-    for word in turn::arguments(&order.assignment, mode, pointer) {
+    // A person who takes a worker over types what it is told.
+    let pointer = (order.turn != Turn::Taken).then_some(pointer.as_str());
+    for word in turn::arguments(&order.assignment, order.mode(step), pointer) {
         let word = word
             .into_string()
             .map_err(|_| Error::internal("an argument of ours is not text"))?;

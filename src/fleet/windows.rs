@@ -57,7 +57,7 @@ mod tests {
     use crate::env::{Context, Faults};
     use crate::fleet::launch::LaunchRecord;
     use crate::fleet::launch::observe::{Observed, Seen};
-    use crate::fleet::model::WorkerState;
+    use crate::fleet::model::{Mode, WorkerState};
     use crate::fleet::trial;
     use crate::fleet::turn::Turn;
     use crate::id::ProviderKind::Claude;
@@ -94,6 +94,7 @@ mod tests {
                 environment_digest: String::new(),
                 at: began,
                 boot: String::new(),
+                mode: Mode::Headless,
                 before: None,
             },
             started: None,

@@ -7,9 +7,11 @@ use serde_json::{Value, json};
 use super::{Ground, on_ground};
 use crate::id::ProviderKind;
 use crate::provider;
+use crate::provider::closing::{Closing, Outcome};
 use crate::provider::home::conversation::Tail;
 use crate::quota::limit::Ending;
 use crate::quota::reset;
+use crate::snapshot::evidence::word;
 
 /// No window is longer than a month.
 const LONGEST: SignedDuration = SignedDuration::from_hours(40 * 24);
@@ -31,8 +33,26 @@ fn ending(kind: ProviderKind, bytes: &[u8]) -> Ending {
             "{found:?}"
         );
         assert!(found.reset.is_none() || found.limit.is_some(), "{found:?}");
+        closing(kind, &tail);
         found
     })
+}
+
+/// How the last turn stands, and what it ran.
+fn closing(kind: ProviderKind, tail: &Tail) -> Closing {
+    let found = provider::of(kind).closing(tail);
+    let said = found.answer.is_some() || found.is_stated;
+    assert!(found.outcome.is_some() || !said, "{found:?}");
+    if let Some(Outcome::Failed {
+        word: Some(one), ..
+    }) = &found.outcome
+    {
+        assert_eq!(word(one).as_ref(), Some(one));
+    }
+    let all = provider::of(kind).commands(tail, Timestamp::MIN);
+    let none = provider::of(kind).commands(tail, Timestamp::MAX);
+    assert!(none.is_empty() && all.iter().all(|one| !one.failed || one.status != Some(0)));
+    found
 }
 
 /// The newest line that `is` admits, read without the product's own code.
@@ -48,6 +68,15 @@ fn silent(kind: ProviderKind, lines: &[Value]) {
     assert_eq!(found.limit, None, "prose became a limit: {found:?}");
     assert_eq!(found.reset, None, "prose became a reset: {found:?}");
     assert!(!found.overage_used && found.windows.is_empty(), "{found:?}");
+    on_ground(|ground| {
+        let path = ground.context.roots.state.join("transcript.jsonl");
+        let tail = Tail::read(path.as_std_path()).expect("a file that was just written");
+        let found = closing(kind, &tail).outcome;
+        assert!(
+            matches!(found, None | Some(Outcome::Completed)),
+            "prose ended a turn: {found:?}"
+        );
+    });
 }
 
 /// Claude's transcript: only the record of a failed request is a limit, whatever a worker or a tool prints.

@@ -8,6 +8,7 @@ pub(crate) mod account;
 pub(crate) mod answer;
 pub mod argument;
 pub mod claude;
+pub mod closing;
 pub mod codex;
 pub mod conveyance;
 pub mod enrollment;
@@ -38,6 +39,7 @@ use crate::quota::limit::Ending;
 use crate::quota::window::{Spend, Window};
 use crate::registry::schema::{Credential, Profile, ProviderSettings, Registry};
 use crate::secret::Secret;
+use closing::{Closing, Command};
 use conveyance::Conveyance;
 use enrollment::Method;
 use inhabitant::{Host, Inhabitants};
@@ -417,6 +419,12 @@ pub trait Provider: Sync + std::fmt::Debug {
     /// errors. What a worker says or a tool prints is never one. `local` is the zone in which the CLI writes
     /// times for people.
     fn ending(&self, tail: &Tail, local: &TimeZone) -> Ending;
+
+    /// How the last turn in this end of a transcript stands, by the CLI's own records.
+    fn closing(&self, tail: &Tail) -> Closing;
+
+    /// The shell commands in this end of a transcript that ended at or after `from`, in order.
+    fn commands(&self, tail: &Tail, from: Timestamp) -> Vec<Command>;
 
     /// The provider's own processes that live in this home, leased or not.
     fn inhabitants(&self, home: &Utf8Path, host: &Host) -> Inhabitants;

@@ -45,6 +45,16 @@ pub enum Exposed {
         /// Its permission bits.
         mode: u32,
     },
+    /// Others may enter it.
+    #[error("{what} `{path}` may be entered by other users (mode {mode:o})")]
+    Open {
+        /// What it is, for people.
+        what: String,
+        /// Where.
+        path: Utf8PathBuf,
+        /// Its permission bits.
+        mode: u32,
+    },
     /// It is a link to elsewhere.
     #[error("{what} `{path}` is a symbolic link, and must be the directory itself")]
     Link {
@@ -68,6 +78,7 @@ impl Refusal for Exposed {
                 )
             }
             Self::Writable { path, .. } => format!("chmod go-w {}", shell::quote(path.as_str())),
+            Self::Open { path, .. } => format!("chmod 700 {}", shell::quote(path.as_str())),
             Self::Link { path, .. } => format!("ls -ld {}", shell::quote(path.as_str())),
         })
     }
@@ -113,6 +124,34 @@ pub fn check_in_place(what: &str, path: &Utf8Path) -> Result<(), Exposed> {
         });
     }
     check(what, path)
+}
+
+/// Refuses what is not a directory of this very user, in place, that nobody else may enter: what listens in it talks
+/// to nobody else. One that is not there is refused by an `io` error.
+pub fn check_private(what: &str, path: &Utf8Path) -> Result<()> {
+    let found = fs::symlink_metadata(path).map_err(|error| Error::io("look at", path, &error))?;
+    check_in_place(what, path)?;
+    let (what, path) = (what.to_owned(), path.to_owned());
+    let user = geteuid().as_raw();
+    let mode = found.mode() & 0o7777;
+    if !found.is_dir() {
+        let missing = io::Error::from(io::ErrorKind::NotADirectory);
+        return Err(Error::io("enter", path, &missing));
+    }
+    if found.uid() != user {
+        let owner = found.uid();
+        return Err(Exposed::Foreign {
+            what,
+            path,
+            owner,
+            user,
+        }
+        .into());
+    }
+    if mode & 0o077 != 0 {
+        return Err(Exposed::Open { what, path, mode }.into());
+    }
+    Ok(())
 }
 
 /// Refuses roots that others could change: the registry decides which programs run, and state who has which account.
@@ -188,7 +227,8 @@ pub fn refused(what: &str, path: impl AsRef<Path>, error: &io::Error) -> Error {
 
 #[cfg(test)]
 mod tests {
-    use super::{Exposed, check, check_in_place, open};
+    use super::{Exposed, check, check_in_place, check_private, open};
+    use crate::error::code;
     use camino::{Utf8Path, Utf8PathBuf};
     use std::fs::{OpenOptions, Permissions, set_permissions};
     use std::os::unix::fs::{PermissionsExt as _, chown, symlink};
@@ -243,6 +283,30 @@ mod tests {
             check("the directory", &root),
             Err(Exposed::Foreign { owner: 4_242, .. })
         ));
+        set_permissions(&root, Permissions::from_mode(0o700)).unwrap();
+        let refused = check_private("the directory", &root).unwrap_err();
+        assert!(refused.message.contains("user 4242"), "{refused:?}");
+    }
+
+    #[test]
+    fn a_private_directory_is_in_place_and_nobody_else_may_enter_it() {
+        let (_kept, root) = directory();
+        set_permissions(&root, Permissions::from_mode(0o700)).unwrap();
+        check_private("the directory", &root).unwrap();
+        for mode in [0o750, 0o701, 0o777] {
+            set_permissions(&root, Permissions::from_mode(mode)).unwrap();
+            let refused = check_private("the directory", &root).unwrap_err();
+            assert_eq!(refused.code, code::EXPOSED, "{mode:o}");
+        }
+        set_permissions(&root, Permissions::from_mode(0o700)).unwrap();
+        symlink(&root, root.join("link")).unwrap();
+        let refused = check_private("the directory", &root.join("link")).unwrap_err();
+        assert!(refused.message.contains("symbolic link"), "{refused:?}");
+        super::super::replace::create(root.join("file"), b"").unwrap();
+        for name in ["file", "missing"] {
+            let refused = check_private("the directory", &root.join(name)).unwrap_err();
+            assert_eq!(refused.code, code::IO, "{name}");
+        }
     }
 
     #[test]

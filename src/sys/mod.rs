@@ -5,13 +5,16 @@
 pub mod ask;
 pub mod attend;
 pub mod changes;
+pub mod console;
 pub mod descriptor;
 pub mod exec;
 pub mod filesystem;
 pub mod flock;
 pub mod interrupt;
 pub mod process;
+pub mod pty;
 pub mod shell;
+pub mod socket;
 pub mod spawn;
 #[cfg(feature = "test-fakes")]
 mod started;

@@ -178,6 +178,18 @@ pub fn wait_end(pid: u32, span: std::time::Duration) -> bool {
     matches!(poll(&mut watched, Some(&timeout)), Ok(1))
 }
 
+/// What becomes readable when a process has ended; `None` where there is no such thing, or the process is gone.
+#[cfg(target_os = "linux")]
+pub fn ending(pid: u32) -> Option<std::os::fd::OwnedFd> {
+    open_pid(pid).ok()
+}
+
+/// What becomes readable when a process has ended; `None` where there is no such thing, or the process is gone.
+#[cfg(not(target_os = "linux"))]
+pub fn ending(_: u32) -> Option<std::os::fd::OwnedFd> {
+    None
+}
+
 /// Processes whose end can be waited for together.
 #[cfg(target_os = "linux")]
 #[derive(Debug)]

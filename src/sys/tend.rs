@@ -6,7 +6,7 @@
 use std::fs::File;
 use std::io::{self, Write as _};
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
-use std::process::{Child, Stdio};
+use std::process::{Child, ExitStatus, Stdio};
 
 use super::spawn::{Program, command, spawn};
 
@@ -67,6 +67,23 @@ impl Tended {
         spawn(&mut command).map(|child| Self { child })
     }
 
+    /// Starts a program on a terminal: it leads a session of its own, whose terminal this is, and has it as standard
+    /// input, output and error. It is hung up when that terminal's near end is gone, whatever its starter ignores.
+    #[expect(
+        unsafe_code,
+        reason = "what runs between fork and exec has no safe interface"
+    )]
+    pub fn on_terminal(program: &Program, far: File) -> io::Result<Self> {
+        let mut command = command(program);
+        command
+            .stdin(far.try_clone()?)
+            .stdout(far.try_clone()?)
+            .stderr(far);
+        // SAFETY: every call in it is async-signal-safe, and nothing is allocated.
+        unsafe { command.pre_exec(lead_session) };
+        spawn(&mut command).map(|child| Self { child })
+    }
+
     /// Lets a gated program go on; see [`pass_gate`].
     pub fn open_gate(&mut self) -> io::Result<()> {
         match self.child.stdin.take() {
@@ -82,18 +99,38 @@ impl Tended {
 
     /// Waits for its end.
     pub fn wait(&mut self) -> io::Result<Exit> {
-        let status = self.child.wait()?;
-        Ok(match (status.code(), status.signal()) {
-            (Some(status), _) => Exit::Status(status),
-            (None, Some(signal)) => Exit::Signal(signal),
-            (None, None) => return Err(io::Error::other("it ended neither by exit nor by signal")),
-        })
+        exit_of(self.child.wait()?)
+    }
+
+    /// How it ended, if it has; without waiting.
+    pub fn ended(&mut self) -> io::Result<Option<Exit>> {
+        self.child.try_wait()?.map(exit_of).transpose()
     }
 
     /// Whether it has ended, without waiting; its zombie is gone then.
     pub fn has_ended(&mut self) -> bool {
         self.child.try_wait().is_ok_and(|status| status.is_some())
     }
+}
+
+fn exit_of(status: ExitStatus) -> io::Result<Exit> {
+    match (status.code(), status.signal()) {
+        (Some(status), _) => Ok(Exit::Status(status)),
+        (None, Some(signal)) => Ok(Exit::Signal(signal)),
+        (None, None) => Err(io::Error::other("it ended neither by exit nor by signal")),
+    }
+}
+
+/// Makes the terminal at standard input that of a new session, and signals do what they do by default.
+#[expect(unsafe_code, reason = "dispositions of signals have no safe interface")]
+fn lead_session() -> io::Result<()> {
+    rustix::process::setsid()?;
+    rustix::process::ioctl_tiocsctty(rustix::stdio::stdin())?;
+    for signal in [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTSTP] {
+        // SAFETY: the default disposition runs no code of ours.
+        unsafe { libc::signal(signal, libc::SIG_DFL) };
+    }
+    Ok(())
 }
 
 /// What opens a gate. An end of input does not: whoever held the other end has died.

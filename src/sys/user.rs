@@ -4,6 +4,11 @@ use std::ffi::OsString;
 use std::fs;
 use std::os::unix::ffi::OsStringExt as _;
 
+/// The number of the user that this process acts as.
+pub fn number() -> u32 {
+    rustix::process::geteuid().as_raw()
+}
+
 /// The login name of the real user in `/etc/passwd`; `None` for users that only a directory service knows.
 pub fn name() -> Option<OsString> {
     let uid = rustix::process::getuid().as_raw().to_string();

@@ -142,6 +142,11 @@ const ONLY: &[(&str, &[&str], &str)] = &[
         "only the HTTP client opens sockets",
     ),
     (
+        "vt100",
+        &["fleet::screen::picture"],
+        "only a picture knows the emulator: pass a screen",
+    ),
+    (
         "std::process::Command",
         &["sys"],
         "processes start in sys::spawn and sys::exec",

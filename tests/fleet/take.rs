@@ -16,6 +16,10 @@ struct Taken {
 
 impl Taken {
     fn start(checkout: &Checkout, words: &[&str]) -> Self {
+        Self::start_with(checkout, words, &[])
+    }
+
+    fn start_with(checkout: &Checkout, words: &[&str], variables: &[(&str, &str)]) -> Self {
         let take = checkout.line(&[&["take"], words].concat());
         let mut line = vec![take.get_program().to_str().expect("UTF-8").to_owned()];
         line.extend(
@@ -30,6 +34,7 @@ impl Taken {
                 take.get_envs()
                     .filter_map(|(name, value)| Some((name, value?))),
             )
+            .envs(variables.iter().copied())
             .current_dir(&checkout.world.project)
             .stdin(Stdio::piped())
             .stdout(Stdio::null());
@@ -140,4 +145,37 @@ fn a_worker_that_was_taken_over_can_be_stopped_and_its_turn_be_ended_for_it() {
         "stopped",
         "{status}"
     );
+}
+
+#[test]
+fn a_worker_whose_taking_over_was_cut_short_anywhere_goes_on_when_it_is_told_to() {
+    let checkout = Checkout::with(1);
+    for point in ["attended.claimed", "attended.started", "attended.recorded"] {
+        let name = point.replace('.', "-");
+        let mut run = Background::start(&checkout, &name, &asks());
+        run.ended().success();
+        let switches = [
+            ("AGENT_FLEET_TEST_CRASH_ONLY", "take"),
+            ("AGENT_FLEET_TEST_CRASH_AT", point),
+        ];
+        let mut taken = Taken::start_with(&checkout, &["one", "--run", &name], &switches);
+        if point == "attended.recorded" {
+            taken.types("\u{4}");
+        }
+        assert_ne!(taken.ended(), 0, "{point}");
+        let one = run.until("one", "parked");
+        assert_eq!(one["launch"], 2, "{point}: {one}");
+        let step = Checkout::step(&run.status(), "one");
+        assert_eq!(
+            (&step["state"], &step["attempts"]),
+            (&"blocked".into(), &0.into()),
+            "{point}: {step}"
+        );
+        let text = format!("```script\nwrite a.txt {name}\nsay Status: needs-verification\n```");
+        let sent = checkout.fleet(&["send", "one", "--run", &name, "--", &text]);
+        assert_eq!(sent["outcome"], "launched", "{point}: {sent}");
+        let status = checkout.fleet(&["resume", &name, "--go"]);
+        assert_eq!(status["state"], "done", "{point}: {status}");
+        assert_eq!(checkout.read("a.txt"), format!("{name}\n"));
+    }
 }

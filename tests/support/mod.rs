@@ -15,5 +15,6 @@ pub(crate) mod page;
 pub(crate) mod ran;
 pub(crate) mod sandbox;
 pub(crate) mod secrets;
+pub(crate) mod terminal;
 pub(crate) mod waiter;
 pub(crate) mod world;

@@ -26,7 +26,7 @@ pub(super) struct EventArguments {
 pub(super) fn host(app: &App, arguments: LaunchDirectory) -> Result<Outcome> {
     let context = &app.context;
     let files = run_of(app, &arguments.directory)?;
-    let launch = match host::host(context, arguments.directory)? {
+    let launch = match host::host(context, &files, arguments.directory)? {
         Hosted::Late => return Ok(Outcome::Done(0)),
         Hosted::Ended(launch, _) => launch,
     };

@@ -48,7 +48,7 @@ pub(super) struct FleetArguments {
 #[derive(Debug, Subcommand)]
 #[command(defer = true)]
 enum FleetCommand {
-    /// Look on while a worker is at work
+    /// Look on while a worker is at work: the provider's screen in terminal mode, else the transcript
     Attach(logs::AttachArguments),
     /// Which launches there were, on which account, and how they ended
     History(history::HistoryArguments),
@@ -56,7 +56,7 @@ enum FleetCommand {
     List(list::ListArguments),
     /// What a worker said and did
     Logs(logs::LogsArguments),
-    /// The last lines of what a worker said and did
+    /// The last lines of what a worker said and did, or of its screen now
     Peek(logs::PeekArguments),
     /// Begin a run without a plan
     Init(init::InitArguments),
@@ -120,10 +120,12 @@ enum FleetCommand {
 impl FleetCommand {
     /// Whether a worker of a fleet may type it: it only looks, or is how a launch runs.
     fn is_open_to_workers(&self) -> bool {
+        if let Self::Attach(arguments) = self {
+            return arguments.only_looks();
+        }
         matches!(
             self,
-            Self::Attach(_)
-                | Self::History(_)
+            Self::History(_)
                 | Self::List(_)
                 | Self::Logs(_)
                 | Self::Peek(_)

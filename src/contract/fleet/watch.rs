@@ -190,6 +190,8 @@ pub struct Peek {
     pub launch: u32,
     /// Where the worker stands.
     pub state: String,
-    /// The last lines of the launch's transcript.
+    /// `transcript`, or `screen` for a worker in terminal mode that runs now.
+    pub source: String,
+    /// The last lines of the launch's transcript, or of its screen.
     pub lines: Vec<String>,
 }

@@ -11,19 +11,21 @@
 pub mod attended;
 pub mod begin;
 pub mod host;
+mod mind;
 pub mod observe;
 pub mod revoke;
 pub mod signal;
+mod terminal;
 
 use camino::Utf8PathBuf;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::model::{SCHEMA, StepState};
+use super::model::{Mode, SCHEMA, StepState};
 use crate::error::{Error, Result};
-use crate::id::ProviderKind;
 use crate::id::fleet::WorkerId;
 use crate::id::hex;
+use crate::id::{ProviderKind, Task};
 use crate::sys::process;
 use crate::sys::tend::Exit;
 
@@ -50,9 +52,18 @@ pub struct LaunchRecord {
     pub at: Timestamp,
     /// In which boot.
     pub boot: String,
+    /// What its process runs on. A person who takes the worker over has the provider's own screen at a terminal of
+    /// theirs: see `before`.
+    #[serde(default = "headless")]
+    pub mode: Mode,
     /// Where its step stood, when a person takes the worker over at a terminal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before: Option<Before>,
+}
+
+/// What a record means that was written before there were terminals.
+fn headless() -> Mode {
+    Mode::Headless
 }
 
 /// Where a step stood before its worker was taken over.
@@ -66,14 +77,35 @@ pub struct Before {
 }
 
 impl LaunchRecord {
+    /// Whether its process has the provider's own screen on a terminal that its host owns.
+    pub fn is_on_screen(&self) -> bool {
+        self.mode == Mode::Terminal && self.before.is_none()
+    }
+
+    /// Whether standard input is its gate; else it goes on as soon as `started.json` names it.
+    pub fn has_gate(&self) -> bool {
+        self.mode == Mode::Headless && self.before.is_none()
+    }
+
     /// The provider that it asks the broker for; `None` for the next turn of a conversation.
     pub fn provider(&self) -> Option<ProviderKind> {
-        let ours = self.arguments.iter().take_while(|word| *word != "--");
-        let mut after = ours.skip_while(|word| *word != "--provider").skip(1);
-        let name = after.next()?;
+        let name = self.value_of("--provider")?;
         ProviderKind::ALL
             .into_iter()
             .find(|kind| kind.name() == name)
+    }
+
+    /// Its task at the broker.
+    pub fn task(&self) -> Result<Task> {
+        let name = self.value_of("--task").unwrap_or_default();
+        Ok(name.parse()?)
+    }
+
+    /// What stands behind one of our own options.
+    fn value_of(&self, option: &str) -> Option<&str> {
+        let ours = self.arguments.iter().take_while(|word| *word != "--");
+        let mut after = ours.skip_while(|word| *word != option).skip(1);
+        after.next().map(String::as_str)
     }
 }
 

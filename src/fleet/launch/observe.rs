@@ -10,6 +10,7 @@ use super::{ClaimRecord, ExitRecord, LaunchRecord, Life, StartedRecord, boot};
 use crate::error::Result;
 use crate::fleet::files::LaunchFiles;
 use crate::fleet::record::{self, RecordError};
+use crate::id::ProfileId;
 use crate::sys::tend::Exit;
 use crate::worker::receipt::Receipt;
 
@@ -102,6 +103,13 @@ pub struct Observed {
     pub started: Option<StartedRecord>,
     /// What the broker said.
     pub receipt: Option<Receipt>,
+}
+
+impl Observed {
+    /// The account that the broker gave.
+    pub fn profile(&self) -> Option<ProfileId> {
+        self.receipt.as_ref()?.profile.clone()
+    }
 }
 
 /// Reads a launch. `lease` says whether the broker has a live lease of the task; it is asked at most once.

@@ -205,10 +205,6 @@ fn step(
             refuse("`tier = \"review\"` is for reviewers: use heavy, standard or light").into(),
         );
     }
-    if text.mode == Some(Mode::Terminal) {
-        let problem = "workers have no terminal: leave out `mode`, and open a worker's conversation with `fleet take`";
-        return Err(refuse(problem).into());
-    }
     let accept = text.accept.acceptance();
     acceptable(&accept).map_err(|problem| refuse(&problem))?;
     let facts = Facts {

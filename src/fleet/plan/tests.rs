@@ -72,7 +72,7 @@ fn json_says_the_same_as_toml() {
 
 #[test]
 fn the_plan_says_how_it_is_run_and_the_settings_the_rest() {
-    let text = "accept = \"program\"\n[[step]]\nid = \"a\"\ntext = \"x\"\nworktree = true\ntier = \"heavy\"\nmode = \"headless\"\n\
+    let text = "accept = \"program\"\n[[step]]\nid = \"a\"\ntext = \"x\"\nworktree = true\ntier = \"heavy\"\nmode = \"terminal\"\n\
         [[step]]\nid = \"b\"\ntext = \"x\"\nworktree = true\n[[step]]\nid = \"c\"\ntext = \"x\"\nkind = \"investigate\"\ntier = \"heavy\"\n";
     let compiled = plan(
         text,
@@ -86,7 +86,7 @@ fn the_plan_says_how_it_is_run_and_the_settings_the_rest() {
         panic!("{compiled:?}");
     };
     assert!(a.review_required && !b.review_required && !c.review_required);
-    assert_eq!(a.mode, Mode::Headless);
+    assert_eq!(a.mode, Mode::Terminal);
     assert_eq!(a.reviewers.first().unwrap().provider, ProviderKind::Codex);
     assert_eq!(
         a.reviewers.first().unwrap().permissions.first().unwrap(),
@@ -94,7 +94,7 @@ fn the_plan_says_how_it_is_run_and_the_settings_the_rest() {
     );
     // What only reads may not write.
     assert_ne!(c.assignment.permissions, b.assignment.permissions);
-    let off = text.replace("mode = \"headless\"", "review = false");
+    let off = text.replace("mode = \"terminal\"", "review = false");
     let off = plan(&off, BOTH, "[defaults]\nreview = \"cross-all\"\n").unwrap();
     let required: Vec<bool> = off
         .plan

@@ -1,6 +1,7 @@
 //! What an output file tells, in our words: the same for every provider.
 
 use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
 
 use crate::quota::limit::{Limit, Reset};
 use crate::quota::window::Window;
@@ -79,7 +80,8 @@ pub struct Failure {
 }
 
 /// How work on a prompt ended, by the provider's own last word.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum End {
     /// To its end.
     Completed,

@@ -11,6 +11,7 @@ use camino::Utf8Path;
 use jiff::tz::TimeZone;
 
 use super::event::{End, Event};
+use super::kept::Kept;
 use super::plain::{first_lines, last_lines, line};
 use super::reader;
 use crate::clock::Clock;
@@ -66,6 +67,15 @@ impl Past {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
             Ok(()) | Err(_) => Ok(self),
         }
+    }
+
+    /// Takes what was kept of a turn on a screen, whose output nobody has.
+    #[must_use]
+    pub fn kept(mut self, kept: Kept) -> Self {
+        for event in kept.events() {
+            self.take(event);
+        }
+        self
     }
 
     /// Takes what its output tells next.

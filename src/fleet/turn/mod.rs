@@ -1,7 +1,8 @@
-//! One turn of a headless worker: how it is asked for, and what its output file says of it afterwards.
+//! One turn of a worker: how it is asked for, and what tells of it afterwards: its output file, or where it has the
+//! provider's own screen its hooks and its transcript ([`told`]).
 //!
-//! A turn's end is judged from three things alone: how the process ended, what its output file says, and
-//! the report; never from a screen, and never from what a worker or a tool printed.
+//! A turn's end is judged from three things alone: how the process ended, what tells of it, and the report; never
+//! from a screen, and never from what a worker or a tool printed.
 //!
 //! Guarantees: any bytes can be read, in bounded memory; what is not known is `None`, never a guess.
 //! Limits: what a provider's CLI leaves out of its output is not known here; `codex.rs` says what that is.
@@ -12,9 +13,11 @@ mod codex;
 pub mod event;
 pub mod handoff;
 pub mod judge;
+pub mod kept;
 pub mod lines;
 pub mod plain;
 pub mod reader;
+pub mod told;
 pub mod transcript;
 
 #[cfg(test)]
@@ -45,7 +48,7 @@ pub const ANSWER: usize = 1 << 20;
 /// Most names of denied tools.
 const DENIED: usize = 64;
 
-/// What an output file says of its turn.
+/// What is told of a turn.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Turn {
     /// The provider's conversation.

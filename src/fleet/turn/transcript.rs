@@ -54,6 +54,11 @@ impl Transcript {
         self.render(events)
     }
 
+    /// What is told beside the file.
+    pub fn tell(&mut self, events: Vec<Event>) -> String {
+        self.render(events)
+    }
+
     fn render(&mut self, events: Vec<Event>) -> String {
         events.into_iter().map(|event| self.show(event)).collect()
     }

@@ -1,5 +1,6 @@
 //! Claude Code.
 
+mod closing;
 mod config_lock;
 pub mod conversation;
 pub(crate) mod ending;
@@ -23,6 +24,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
+use super::closing::{Closing, Command};
 use super::conveyance::Conveyance;
 use super::enrollment::Method;
 use super::http::Client;
@@ -257,6 +259,14 @@ impl Provider for Claude {
 
     fn ending(&self, tail: &Tail, local: &TimeZone) -> Ending {
         ending::of(tail, local)
+    }
+
+    fn closing(&self, tail: &Tail) -> Closing {
+        closing::of(tail)
+    }
+
+    fn commands(&self, tail: &Tail, from: Timestamp) -> Vec<Command> {
+        closing::commands(tail, from)
     }
 
     fn inhabitants(&self, home: &Utf8Path, host: &Host) -> Inhabitants {

@@ -1,5 +1,6 @@
 //! Codex.
 
+mod closing;
 pub mod configuration;
 pub mod conversation;
 pub(crate) mod ending;
@@ -21,6 +22,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
+use super::closing::{Closing, Command};
 use super::conveyance::Conveyance;
 use super::enrollment::Method;
 use super::http::Client;
@@ -246,6 +248,14 @@ impl Provider for Codex {
 
     fn ending(&self, tail: &Tail, local: &TimeZone) -> Ending {
         ending::of(tail, local)
+    }
+
+    fn closing(&self, tail: &Tail) -> Closing {
+        closing::of(tail)
+    }
+
+    fn commands(&self, tail: &Tail, from: Timestamp) -> Vec<Command> {
+        closing::commands(tail, from)
     }
 
     fn inhabitants(&self, home: &Utf8Path, host: &Host) -> Inhabitants {

@@ -85,6 +85,16 @@ impl Tail {
         crate::store::replace::create(&path, (lines.join("\n") + "\n").as_bytes()).unwrap();
         Self::read(&path).unwrap()
     }
+
+    /// The end of what a CLI wrote in the lab, as it was after its first lines: for each line that followed, and at last
+    /// whole.
+    pub(crate) fn grown(fixture: &str) -> Vec<Self> {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/fuzz");
+        let text = std::fs::read_to_string(root.join(fixture)).unwrap();
+        let lines: Vec<&str> = text.lines().collect();
+        let counts = 1..=lines.len();
+        counts.map(|count| Self::of(&lines[..count])).collect()
+    }
 }
 
 #[cfg(test)]

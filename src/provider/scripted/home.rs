@@ -31,12 +31,13 @@ const fn hook(event: &'static str, verb: &'static str) -> Hook {
 }
 
 /// The hooks we install: all that the agent has.
-const HOOKS: [Hook; 5] = [
+const HOOKS: [Hook; 6] = [
     hook("SessionStart", "session-start"),
     hook("UserPromptSubmit", "user-prompt-submit"),
     hook("Stop", "stop"),
     hook("StopFailure", "stop-failure"),
     hook("SessionEnd", "session-end"),
+    hook("PermissionRequest", "permission-request"),
 ];
 
 /// The settings file.

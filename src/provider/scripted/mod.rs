@@ -25,6 +25,7 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
 use self::server::Server;
+use super::closing::{Closing, Command};
 use super::conveyance::Conveyance;
 use super::enrollment::Method;
 use super::inhabitant::{Host, Inhabitants};
@@ -219,6 +220,14 @@ impl Provider for Scripted {
 
     fn ending(&self, tail: &Tail, _: &TimeZone) -> Ending {
         ending::of(tail)
+    }
+
+    fn closing(&self, tail: &Tail) -> Closing {
+        ending::closing(tail)
+    }
+
+    fn commands(&self, tail: &Tail, from: Timestamp) -> Vec<Command> {
+        ending::commands(tail, from)
     }
 
     /// None: the scripted agent is always leased and starts nothing that outlives it.

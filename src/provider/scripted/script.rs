@@ -18,6 +18,8 @@ pub(super) enum Instruction {
     },
     /// `answer` on a line of its own: answers with all that follows.
     Answer(String),
+    /// `ask TOOL`: on a screen somebody is asked whether the tool may work, and waited for; elsewhere it is denied.
+    Ask(String),
     /// `deny TOOL`: a tool that the worker is not allowed to use.
     Deny(String),
     /// `sleep SECONDS`.
@@ -52,6 +54,8 @@ pub(super) enum Instruction {
         /// What is done otherwise.
         then: Box<Self>,
     },
+    /// `trust`: on a screen the agent asks whether the folder is trusted before it begins at all.
+    Trust,
     /// `usage PERCENT`: this much of every window is used now.
     Usage(f64),
 }
@@ -70,7 +74,7 @@ pub(super) enum Limit {
 }
 
 /// What an unknown instruction is answered with.
-const WORDS: &str = "write, sleep, say, answer, spawn, deny, session, limit, crash, exit, env, argv, hold, unless or usage";
+const WORDS: &str = "write, sleep, say, answer, spawn, ask, deny, trust, session, limit, crash, exit, env, argv, hold, unless or usage";
 
 /// What stands before the file that a handed over step is written in.
 const SENDS_ON: &str = "Read the step itself and hold to it: `";
@@ -205,6 +209,8 @@ fn instruction(text: &str) -> Result<Instruction, String> {
         "sleep" => Instruction::Sleep(seconds(rest)?),
         "say" => Instruction::Say(required("the text")?.to_owned()),
         "answer" => return Err("it stands on a line of its own".to_owned()),
+        "ask" => Instruction::Ask(required("the tool")?.to_owned()),
+        "trust" if rest.is_empty() => Instruction::Trust,
         "deny" => Instruction::Deny(required("the tool")?.to_owned()),
         "spawn" => Instruction::Spawn(required("the command")?.to_owned()),
         "session" => Instruction::Session,
@@ -293,6 +299,8 @@ mod tests {
             ]
         );
         assert_eq!(parse(" \n;").unwrap(), vec![]);
+        let asked = vec![Instruction::Trust, Instruction::Ask("Write".into())];
+        assert_eq!(parse("trust\nask Write").unwrap(), asked);
     }
 
     #[test]
@@ -356,6 +364,8 @@ mod tests {
             "usage NaN",
             "hold",
             "deny",
+            "ask",
+            "trust me",
             "unless",
             "unless f",
             "unless f fly",

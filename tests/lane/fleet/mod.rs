@@ -3,6 +3,7 @@
 mod limits;
 mod screens;
 mod steer;
+mod terminal;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -3,7 +3,8 @@
 //! Same as they: it refreshes a login that is about to expire, and a refresh token is good once; hooks run
 //! as children with its descriptors, as Codex's do, and tools without them; a settings file or a variable
 //! can move it to another account; a resumed conversation must be in this home; SIGTERM just ends it.
-//! Without `-p` it takes each line of standard input as a prompt, as a terminal session would.
+//! Without `-p` it takes each line of standard input as a prompt, as a terminal session would; at a terminal it stays
+//! when a turn failed, as they do, until it is left with `/exit` or the terminal goes away.
 
 mod hooks;
 mod login;
@@ -11,7 +12,7 @@ mod output;
 mod turn;
 
 use std::ffi::{OsStr, OsString};
-use std::io::{self, BufRead as _, IsTerminal as _, Read as _};
+use std::io::{self, IsTerminal as _, Read as _};
 use std::path::Path;
 
 use camino::Utf8PathBuf;
@@ -105,9 +106,20 @@ fn converse(context: &Context, arguments: &[OsString]) -> Result<u8> {
         let status = agent.start(source).turn(&prompt).unwrap_or(0);
         return Ok(agent.end(status));
     }
-    agent.start(source);
     let asks = io::stdin().is_terminal();
-    let mut lines = io::stdin().lock().lines();
+    if asks {
+        agent.on_screen();
+        if prompt
+            .as_deref()
+            .is_some_and(|prompt| agent.distrusts(prompt))
+        {
+            Output::line("Is this a folder that you trust?");
+            if typed()?.is_none() {
+                return Ok(1);
+            }
+        }
+    }
+    agent.start(source);
     loop {
         if let Some(prompt) = prompt.take()
             && let Some(status) = agent.turn(&prompt)
@@ -117,10 +129,25 @@ fn converse(context: &Context, arguments: &[OsString]) -> Result<u8> {
         if asks {
             Output::prompt();
         }
-        match lines.next() {
-            Some(line) => prompt = Some(line.map_err(|error| stdin_failed(&error))?),
+        match typed()? {
+            Some(line) if asks && line == "/exit" => return Ok(agent.end(0)),
+            Some(line) => prompt = Some(line),
             None => return Ok(agent.end(0)),
         }
+    }
+}
+
+/// The next line that somebody typed, without its end; `None` when nobody can type any more.
+fn typed() -> Result<Option<String>> {
+    let mut line = String::new();
+    match io::stdin().read_line(&mut line) {
+        Ok(0) => Ok(None),
+        Ok(_) => Ok(Some(line.trim_end_matches(['\n', '\r']).to_owned())),
+        // The terminal went away.
+        Err(error) if error.raw_os_error() == Some(rustix::io::Errno::IO.raw_os_error()) => {
+            Ok(None)
+        }
+        Err(error) => Err(stdin_failed(&error)),
     }
 }
 

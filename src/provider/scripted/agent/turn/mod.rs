@@ -1,5 +1,7 @@
 //! One conversation: its transcript, its hooks, and the turns that follow scripts.
 
+mod tool;
+
 use std::ffi::OsString;
 use std::fs::OpenOptions;
 use std::io::{self, Write as _};
@@ -22,10 +24,7 @@ use crate::error::{Error, Result, code};
 use crate::provider::home::load;
 use crate::secret::Secret;
 use crate::store::{directory, read};
-use crate::sys::descriptor;
 
-/// How long a tool may take.
-const TOOL_LIMIT: Duration = Duration::from_mins(10);
 /// How often `hold` looks.
 const HOLD_POLL: Duration = Duration::from_millis(20);
 
@@ -46,6 +45,8 @@ pub(super) struct Agent<'a> {
     denied: Vec<Value>,
     /// Tools used so far, denied ones included.
     tools: u32,
+    /// Whether somebody can be asked, and it stays when a turn failed.
+    on_screen: bool,
 }
 
 /// Why a turn, and with it the agent, ends early.
@@ -126,15 +127,29 @@ impl<'a> Agent<'a> {
             said: String::new(),
             denied: Vec::new(),
             tools: 0,
+            on_screen: false,
         })
+    }
+
+    /// It is at a terminal.
+    pub(super) fn on_screen(&mut self) {
+        self.on_screen = true;
+    }
+
+    /// Whether the script of a prompt begins with a question of trust.
+    pub(super) fn distrusts(&self, prompt: &str) -> bool {
+        let script = self.script(prompt).unwrap_or_default();
+        script.first() == Some(&Instruction::Trust)
     }
 
     fn transcript(&self) -> PathBuf {
         home::transcript_path(&self.home, &self.session).unwrap_or_default()
     }
 
-    /// Adds a line to the transcript.
+    /// Adds a line to the transcript, with its time.
     fn record(&self, line: &Value) -> Result<(), End> {
+        let mut line = line.clone();
+        line["timestamp"] = self.context.clock.now().to_string().into();
         let path = self.transcript();
         let failed = |error: &io::Error| io_end("append to", &path, error);
         directory::ensure(self.home.join("transcripts")).map_err(|error| internal_end(&error))?;
@@ -189,7 +204,8 @@ impl<'a> Agent<'a> {
         self.said.clear();
         self.denied.clear();
         self.fire("UserPromptSubmit", json!({ "prompt": prompt }));
-        match token.and_then(|token| self.follow(prompt, &token)) {
+        let followed = token.and_then(|token| self.follow(prompt, &token));
+        match followed.and_then(|()| self.record(&json!({"type": "ended"}))) {
             Ok(()) => {
                 self.output.event(&json!({
                     "type": "result", "subtype": "success", "is_error": false,
@@ -209,7 +225,6 @@ impl<'a> Agent<'a> {
                 });
                 let mut line = facts.clone();
                 line["type"] = "failure".into();
-                line["timestamp"] = self.context.clock.now().to_string().into();
                 if failure.limit == "quota" {
                     // In the shape in which Claude's status line is shown windows.
                     let reset = failure.resets_at.map(Timestamp::as_second);
@@ -232,7 +247,7 @@ impl<'a> Agent<'a> {
                     "permission_denials": self.denied, "session_id": self.session,
                 }));
                 Output::fail(&failure.message);
-                Some(1)
+                (!self.on_screen).then_some(1)
             }
         }
     }
@@ -350,10 +365,12 @@ impl<'a> Agent<'a> {
                 Ok(())
             }
             Instruction::Say(text) | Instruction::Answer(text) => self.say(&text),
-            Instruction::Deny(tool) => {
+            Instruction::Ask(tool) if self.on_screen => self.ask(&tool),
+            Instruction::Ask(tool) | Instruction::Deny(tool) => {
                 self.deny(&tool);
                 Ok(())
             }
+            Instruction::Trust => Ok(()),
             Instruction::Spawn(command) => self.tool(&command),
             Instruction::Session => {
                 self.fire("SessionEnd", json!({"reason": "clear"}));
@@ -434,56 +451,6 @@ impl<'a> Agent<'a> {
         match changed {
             Ok(()) => End::Failed(Failure::new(kind, resets_at)),
             Err(end) => end,
-        }
-    }
-
-    /// A tool that is not allowed: the turn goes on without it.
-    fn deny(&mut self, tool: &str) {
-        let id = self.next_tool();
-        let input = json!({});
-        self.output.tool(&self.session, &id, tool, &input);
-        let why = "Permission for this tool use was denied.";
-        let now = self.context.clock.now();
-        self.output.answered(&self.session, &id, why, true, now);
-        self.denied
-            .push(json!({"tool_name": tool, "tool_use_id": id, "tool_input": input}));
-    }
-
-    fn next_tool(&mut self) -> String {
-        self.tools += 1;
-        format!("tool-{}", self.tools)
-    }
-
-    /// A tool call: its child gets no descriptor of ours, as with the real CLIs, so it cannot hold a lease.
-    fn tool(&mut self, command: &str) -> Result<(), End> {
-        let id = self.next_tool();
-        let input = json!({ "command": command });
-        self.output.tool(&self.session, &id, "Bash", &input);
-        let ended = descriptor::withheld(|| {
-            hooks::shell(
-                self.context,
-                &self.workspace,
-                command,
-                Vec::new(),
-                TOOL_LIMIT,
-            )
-        });
-        let ended = ended.map_err(|error| io_end("run", Path::new("/bin/sh"), &error))?;
-        let text = String::from_utf8_lossy(&ended.stdout);
-        let errors = String::from_utf8_lossy(&ended.stderr);
-        let failed = ended.status != Some(0);
-        let how = match ended.status {
-            Some(0) => String::new(),
-            Some(status) => format!("Exit code {status}\n"),
-            None => "It was killed\n".to_owned(),
-        };
-        let answer = format!("{how}{text}{errors}");
-        let now = self.context.clock.now();
-        self.output
-            .answered(&self.session, &id, answer.trim_end(), failed, now);
-        match text.trim_end() {
-            "" => Ok(()),
-            text => self.say(text),
         }
     }
 }
