@@ -61,14 +61,15 @@ impl Fleet {
     /// The last line of the answer of a command about the run, which must succeed.
     #[track_caller]
     fn answer(&self, words: &[&str]) -> Value {
-        last_line(self.command(words))
+        self.command(words).last_line().success()
     }
 
     /// The same of a command that takes the run as a word.
     #[track_caller]
     fn plain(&self, words: &[&str]) -> Value {
         let mut line = self.world.command(["fleet"]);
-        last_line(Ran::of(line.args(words).current_dir(&self.project)))
+        let ran = Ran::of(line.args(words).current_dir(&self.project));
+        ran.last_line().success()
     }
 
     /// Launches the workers of a plan, and nobody drives the run.
@@ -79,15 +80,6 @@ impl Fleet {
         self.answer(&["plan", "--file", "plan.toml"]);
         self.answer(&["launch", "--ready"]);
     }
-}
-
-/// `fleet run` and what goes on with a run tell every change before their answer.
-#[track_caller]
-fn last_line(mut ran: Ran) -> Value {
-    if let Some(last) = ran.stdout.lines().last() {
-        ran.stdout = last.to_owned();
-    }
-    ran.success()
 }
 
 #[test]
