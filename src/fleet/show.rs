@@ -8,10 +8,11 @@ use super::files::FleetFiles;
 use super::hold::{self, Hold, Scope};
 use super::model::{PlannedStep, RunState, StepState, Worker};
 use super::plan::compile::REVIEW_SUFFIX;
+use super::reconcile::class_of;
 use super::report::{self, Status, Verdict};
 use crate::contract::fleet::{HoldStatus, NotRead, RunStatus, StepStatus, WorkerStatus};
 use crate::env::Context;
-use crate::error::Result;
+use crate::error::{Class, Result};
 use crate::id::fleet::{RunId, StepId};
 use crate::reason::{self, Group};
 
@@ -175,7 +176,12 @@ fn cure(run: &RunId, step: &StepId, reason: &str) -> String {
         _ => step.to_string(),
     };
     let known = reason::of(reason).find(|row| row.group == Group::Fleet);
-    let cure = known.map_or("agent-fleet fleet logs WORKER", |row| row.cure);
+    let cure = match (known, class_of(reason)) {
+        (Some(row), _) => row.cure,
+        // The broker refused the launch: no worker said anything.
+        (None, Some(Class::Identity | Class::System)) => "agent-fleet doctor",
+        (None, _) => "agent-fleet fleet logs WORKER",
+    };
     let command = cure
         .replace("WORKER", &worker)
         .replace("STEP", step.as_str());

@@ -271,7 +271,8 @@ impl Storm {
                         drop(run(&["quota", "refresh", profile]));
                         ran = run(&words);
                         let at = retry_at(&ran.stdout);
-                        let wait = at.map(|at| at.duration_since(Timestamp::now()).as_secs() + 1);
+                        let wait =
+                            at.map(|at| at.duration_since(Clock::real().now()).as_secs() + 1);
                         if let Some(seconds @ 1..=3600) = wait {
                             stage.jump(seconds);
                         }

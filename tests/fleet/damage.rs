@@ -282,7 +282,10 @@ fn a_launch_that_waits_for_its_host_never_begins_once_its_run_is_set_aside() {
     let mut first = Background::start(
         &checkout,
         &["run", "plan.toml", "--run", "old"],
-        &[("AGENT_FLEET_TEST_HOLD_HOST", hold.to_str().expect("UTF-8"))],
+        &[
+            ("AGENT_FLEET_TEST_HOLD_AT", "host.begun"),
+            ("AGENT_FLEET_TEST_HOLD", hold.to_str().expect("UTF-8")),
+        ],
     );
     until(&checkout, "old", "one", &["launching"]);
     let root = directory(&checkout, "old");

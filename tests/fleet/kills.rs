@@ -178,7 +178,10 @@ fn a_host_killed_before_its_claim_is_given_up_at_once_by_whoever_started_it() {
     let run = Background::start(
         &checkout,
         &["run", "plan.toml", "--run", "r"],
-        &[("AGENT_FLEET_TEST_HOLD_HOST", hold.to_str().expect("UTF-8"))],
+        &[
+            ("AGENT_FLEET_TEST_HOLD_AT", "host.begun"),
+            ("AGENT_FLEET_TEST_HOLD", hold.to_str().expect("UTF-8")),
+        ],
     );
     until(&checkout, "r", "one", &["launching"]);
     let launch = directory(&checkout, "r").join("launches/one.1");

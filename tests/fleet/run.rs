@@ -170,3 +170,17 @@ fn a_script_can_tell_whether_all_was_done() {
     }
     checkout.run(&["run", "none.toml"]).refused("plan_invalid");
 }
+
+#[test]
+fn a_launch_that_the_broker_refuses_for_its_account_leads_to_the_doctor() {
+    let checkout = Checkout::with(1);
+    let home = checkout.world.command(&["profile", "status", "one"])["home"].clone();
+    let home = std::path::PathBuf::from(home.as_str().expect("a home"));
+    std::fs::remove_file(home.join("login.json")).expect("its login");
+    let script = "write a.txt changed\nsay Status: needs-verification";
+    checkout.write("plan.toml", &step("one", "files = [\"a.txt\"]", script));
+    let status = checkout.fleet(&["run", "plan.toml", "--run", "r"]);
+    assert_eq!(status["state"], "blocked", "{status}");
+    assert_eq!(Checkout::step(&status, "one")["attempts"], 0, "{status}");
+    assert_eq!(status["next"], json!(["agent-fleet doctor"]), "{status}");
+}

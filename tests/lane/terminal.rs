@@ -130,11 +130,14 @@ impl Terminal {
 
 impl Drop for Terminal {
     fn drop(&mut self) {
-        let worker = self.ask(&["display-message", "-p", "#{pane_pid}"]);
+        let processes = self.ask(&["display-message", "-p", "#{pid} #{pane_pid}"]);
         self.ask(&["kill-server"]);
-        // It writes into the lab's folder until it is gone.
-        if let Ok(pid) = worker.trim().parse() {
-            gone(pid);
+        // The worker writes into the lab's folder until it is gone, and the next screen of the name would be made by a
+        // server that is about to go.
+        for pid in processes.split_whitespace() {
+            if let Ok(pid) = pid.parse() {
+                gone(pid);
+            }
         }
     }
 }
