@@ -6,11 +6,11 @@ use std::process::Command;
 use crate::world::{World, tool};
 
 /// Millions of instructions that each command may execute.
-const VERSION: f64 = 1.3;
-const CHOOSE: f64 = 4.1;
-const CHOOSE_LARGE: f64 = 39.7;
-const QUOTA: f64 = 4.4;
-const QUOTA_LARGE: f64 = 24.4;
+const VERSION: f64 = 1.25;
+const CHOOSE: f64 = 3.2;
+const CHOOSE_LARGE: f64 = 17.0;
+const QUOTA: f64 = 4.0;
+const QUOTA_LARGE: f64 = 27.5;
 
 /// Prints the counts; returns the names of those above their bounds.
 pub(crate) fn print(small: &World, large: &World) -> Vec<String> {
