@@ -2,7 +2,7 @@
 //!
 //! A host claims its launch, starts the child blocked at a gate, writes both down, opens the gate and waits. It never
 //! signals a headless child: whoever stops a worker signals the worker itself. Killed, it costs the exact exit status
-//! and nothing else. A child on a screen is another matter: see [`super::terminal`] and [`super::mind`].
+//! and nothing else. A child on a screen is another matter: see `terminal` and `mind`.
 
 use std::convert::Infallible;
 use std::path::PathBuf;
