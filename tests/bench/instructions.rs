@@ -8,7 +8,7 @@ use crate::world::{World, tool};
 /// Millions of instructions that each command may execute.
 const VERSION: f64 = 1.25;
 const CHOOSE: f64 = 3.2;
-const CHOOSE_LARGE: f64 = 17.0;
+const CHOOSE_LARGE: f64 = 35.0;
 const QUOTA: f64 = 4.0;
 const QUOTA_LARGE: f64 = 27.5;
 

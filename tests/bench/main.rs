@@ -23,6 +23,9 @@ mod world;
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
+use agent_fleet::clock::Clock;
+use agent_fleet::snapshot::registry::RACY;
+
 use crate::noop::NoOp;
 use crate::world::World;
 
@@ -112,7 +115,9 @@ fn main() -> ExitCode {
     // Workers leave evidence that the next choice folds in, so they get worlds of their own.
     let launches = World::new(10, 10);
     let mut missed = Vec::new();
-    // Whoever comes first reads the registry and makes what is made once, and the next ones look after what was left.
+    // A registry that changed just now is read by each command. Whoever comes first after that makes what is made
+    // once, and the next ones look after what was left.
+    Clock::real().pause(RACY * 2);
     for _ in 0..WARM {
         for world in [&small, &large] {
             run(world.choose());
