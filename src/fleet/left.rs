@@ -11,7 +11,6 @@ use super::turn::{Turn, told};
 use crate::crash_point;
 use crate::env::Context;
 use crate::error::{Error, Result};
-use crate::provider::home::conversation::Tail;
 use crate::store::replace::{Durability, replace};
 use crate::withheld::withhold;
 
@@ -38,20 +37,14 @@ pub fn turn(
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Turn::default(),
         Err(error) => return Err(Error::io("read", &output, &error)),
     };
-    let session = turn.session.clone().or_else(|| worker.session.clone());
     let profile = observed.profile().or_else(|| worker.profile.clone());
-    if let (Some(session), Some(profile)) = (session, profile)
+    if let Some(profile) = profile
         && let Ok(registry) = crate::snapshot::registry::load(context)
         && let Ok(profile) = registry.profile(&profile)
-        && let Some(path) = crate::provider::of(kind).transcript(
-            &profile.home,
-            &observed.launch.workspace,
-            &session,
-        )
-        && let Ok(tail) = Tail::read(&path)
     {
-        let ending = crate::provider::of(kind).ending(&tail, &local);
-        turn.refine(&ending, observed.launch.at);
+        let (workspace, began) = (&observed.launch.workspace, observed.launch.at);
+        let known = worker.session.as_deref();
+        turn.refine_by_transcript(kind, &profile.home, workspace, known, began, &local);
     }
     Ok(turn)
 }

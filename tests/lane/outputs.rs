@@ -199,7 +199,7 @@ fn outputs(cli: Cli) {
     let (home, workspace) = (path(world.home(cli, account)), path(project.clone()));
     let began = SignedDuration::try_from_secs_f64(since).expect("this age of the world");
     let began = Timestamp::from_duration(began).expect("this age of the world");
-    exact.refine_by_transcript(kind(cli), &home, &workspace, began, &TimeZone::UTC);
+    exact.refine_by_transcript(kind(cli), &home, &workspace, None, began, &TimeZone::UTC);
     let failure = exact.failure.as_ref().expect("a failure");
     let reset = failure.reset.expect("a reset");
     assert!(

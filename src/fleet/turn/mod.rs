@@ -158,17 +158,18 @@ impl Turn {
     }
 
     /// The same from the conversation's transcript in the home of the account that it ran on; nothing when
-    /// there is none.
+    /// there is none. `known` is the conversation that it went on with, for a turn that names none.
     pub fn refine_by_transcript(
         &mut self,
         provider: ProviderKind,
         home: &Utf8Path,
         workspace: &Utf8Path,
+        known: Option<&str>,
         began: Timestamp,
         local: &TimeZone,
     ) {
         let provider = provider::of(provider);
-        let session = self.session.as_deref();
+        let session = self.session.as_deref().or(known);
         let path = session.and_then(|session| provider.transcript(home, workspace, session));
         let tail = path.and_then(|path| Tail::read(&path).ok());
         if let Some(tail) = tail {

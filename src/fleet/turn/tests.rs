@@ -151,12 +151,12 @@ fn a_rollout_in_the_home_has_the_exact_reset() {
         &format!("{told}\n{over}\n"),
     );
     let (home, work) = (world.path("home"), world.path("work"));
-    codex.refine_by_transcript(Codex, &home, &work, said(), &TimeZone::UTC);
+    codex.refine_by_transcript(Codex, &home, &work, None, said(), &TimeZone::UTC);
     let until = judge(ExitFacts::Status(1), &codex, None, false).held_until();
     assert_eq!(until.unwrap().as_second(), 1_796_072_511);
     assert_eq!((codex.windows.len(), codex.windows_at.is_some()), (1, true));
     let mut other = turn(Codex, "limit");
-    other.refine_by_transcript(Codex, &work, &work, said(), &TimeZone::UTC);
+    other.refine_by_transcript(Codex, &work, &work, None, said(), &TimeZone::UTC);
     assert_eq!(other, turn(Codex, "limit"));
 }
 
