@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+use crate::support::background::hosts_held_by;
 use crate::support::checkout::Checkout;
 use crate::support::ran::Ran;
 use crate::support::sandbox::Sandbox;
@@ -48,6 +49,45 @@ impl Background {
         patiently("the end of the command", || self.has_ended().then_some(()));
         let child = self.0.take().expect("it was not killed");
         Ran::ended(&child.wait_with_output().expect("a child of ours"))
+    }
+}
+
+/// `fleet run plan.toml` whose first launch, `one.1`, has a host that waits before it claims it.
+#[derive(Debug)]
+pub(crate) struct HeldBack {
+    /// The command.
+    pub(crate) command: Background,
+    /// The host's pid.
+    pub(crate) host: u64,
+    /// The launch's directory.
+    pub(crate) launch: PathBuf,
+    hold: PathBuf,
+}
+
+impl HeldBack {
+    /// Starts the run and waits for its host.
+    pub(crate) fn start(checkout: &Checkout, run: &str) -> Self {
+        let hold = checkout.world.sandbox.write("hold", "");
+        let command = Background::start(
+            checkout,
+            &["run", "plan.toml", "--run", run],
+            &hosts_held_by(hold.to_str().expect("UTF-8")),
+        );
+        until(checkout, run, "one", &["launching"]);
+        let launch = directory(checkout, run).join("launches/one.1");
+        let words = ["_host", launch.to_str().expect("UTF-8")];
+        let host = wait("the host", || processes(&words).first().copied());
+        Self {
+            command,
+            host,
+            launch,
+            hold,
+        }
+    }
+
+    /// Lets the host go on.
+    pub(crate) fn let_go(&self) {
+        std::fs::remove_file(&self.hold).expect("the hold is there");
     }
 }
 

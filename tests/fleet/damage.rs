@@ -5,8 +5,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::background::{Background, directory, lives, processes, record, until, well};
-use crate::support::background::hosts_held_by;
+use super::background::{Background, HeldBack, directory, lives, record, until, well};
 use crate::support::checkout::{Checkout, step};
 use crate::support::world::wait;
 
@@ -279,21 +278,15 @@ fn a_launch_that_waits_for_its_host_never_begins_once_its_run_is_set_aside() {
     let checkout = Checkout::with(1);
     let script = "write a.txt begun\nsay Status: needs-verification";
     checkout.write("plan.toml", &step("one", "files = [\"a.txt\"]", script));
-    let hold = checkout.world.sandbox.write("hold", "");
-    let mut first = Background::start(
-        &checkout,
-        &["run", "plan.toml", "--run", "old"],
-        &hosts_held_by(hold.to_str().expect("UTF-8")),
-    );
-    until(&checkout, "old", "one", &["launching"]);
+    let mut held = HeldBack::start(&checkout, "old");
+    held.command.kill();
     let root = directory(&checkout, "old");
-    let words = ["_host", root.to_str().expect("UTF-8")];
-    let late = wait("the host", || processes(&words).first().copied());
-    first.kill();
     put(&root.join("plan.json"), b"");
     checkout.fleet(&["recover", "--set-aside", "--run", "old"]);
-    std::fs::remove_file(&hold).expect("the hold is there");
-    wait("the end of the late host", || (!lives(late)).then_some(()));
+    held.let_go();
+    wait("the end of the late host", || {
+        (!lives(held.host)).then_some(())
+    });
     assert_eq!(checkout.read("a.txt"), "as it was\n");
     assert!(checkout.world.requests("turn").is_empty());
 }

@@ -101,18 +101,17 @@ fn the_skill_goes_where_the_persons_own_clis_read_and_keeps_their_changes() {
     assert_eq!(checkout.read("elsewhere/agent-fleet/SKILL.md"), ours);
 }
 
+/// A checkout whose run `r` has launched its only worker, in a worktree.
+fn in_a_worktree(script: &str) -> Checkout {
+    let checkout = Checkout::with(1);
+    checkout.plan("r", &[step("one", "worktree = true", script)]);
+    checkout.fleet(&["launch", "--ready"]);
+    checkout
+}
+
 #[test]
 fn a_worktree_of_a_stopped_run_is_named_with_the_command_that_removes_it() {
-    let checkout = Checkout::with(1);
-    checkout.plan(
-        "r",
-        &[step(
-            "one",
-            "worktree = true",
-            "write new.txt half\nhold never",
-        )],
-    );
-    checkout.fleet(&["launch", "--ready"]);
+    let checkout = in_a_worktree("write new.txt half\nhold never");
     checkout.until("r", "one", "running");
     checkout.fleet(&["stop", "--all"]);
     let doctor = checkout.fleet(&["doctor"]);
@@ -141,16 +140,7 @@ fn a_worktree_of_a_stopped_run_is_named_with_the_command_that_removes_it() {
 
 #[test]
 fn a_worktree_that_no_run_knows_is_named_with_what_removes_it() {
-    let checkout = Checkout::with(1);
-    checkout.plan(
-        "r",
-        &[step(
-            "one",
-            "worktree = true",
-            "write new.txt half\nsay Status: blocked",
-        )],
-    );
-    checkout.fleet(&["launch", "--ready"]);
+    let checkout = in_a_worktree("write new.txt half\nsay Status: blocked");
     checkout.until("r", "one", "parked");
     std::fs::remove_dir_all(checkout.records("r")).expect("it is there");
     let left = check(&checkout.fleet(&["doctor"]), "worktrees");

@@ -1,10 +1,7 @@
 //! SIGKILL to each process of a run, at moments that a seed decides: the run comes to the same verified result, no
 //! turn is run twice, and none is lost.
 
-use super::background::{
-    Background, directory, kill, launches, lives, pid, processes, until, well,
-};
-use crate::support::background::hosts_held_by;
+use super::background::{Background, HeldBack, kill, launches, lives, pid, until, well};
 use crate::support::checkout::{Checkout, step};
 use crate::support::ran::Ran;
 use crate::support::world::wait;
@@ -175,19 +172,10 @@ fn a_host_killed_before_its_claim_is_given_up_at_once_by_whoever_started_it() {
     let checkout = Checkout::with(1);
     let script = format!("spawn echo begun >> a.txt\n{ASKS}");
     checkout.write("plan.toml", &step("one", "files = [\"a.txt\"]", &script));
-    let hold = checkout.world.sandbox.write("hold", "");
-    let run = Background::start(
-        &checkout,
-        &["run", "plan.toml", "--run", "r"],
-        &hosts_held_by(hold.to_str().expect("UTF-8")),
-    );
-    until(&checkout, "r", "one", &["launching"]);
-    let launch = directory(&checkout, "r").join("launches/one.1");
-    let words = ["_host", launch.to_str().expect("UTF-8")];
-    let host = wait("the host", || processes(&words).first().copied());
-    kill(host);
-    std::fs::remove_file(&hold).expect("the hold is there");
-    well(&run.finish(), "the run");
+    let held = HeldBack::start(&checkout, "r");
+    kill(held.host);
+    held.let_go();
+    well(&held.command.finish(), "the run");
     let claim = super::background::record(&checkout, "r", "launches/one.1/claim.json");
     assert_eq!(claim["revoked"], "host_ended", "{claim}");
     let status = checkout.fleet(&["status", "--run", "r"]);
@@ -202,28 +190,21 @@ fn a_host_that_comes_too_late_starts_nothing() {
     let checkout = Checkout::with(1);
     let script = format!("spawn echo begun >> a.txt\n{ASKS}");
     checkout.write("plan.toml", &step("one", "files = [\"a.txt\"]", &script));
-    let hold = checkout.world.sandbox.write("hold", "");
-    let mut first = Background::start(
-        &checkout,
-        &["run", "plan.toml", "--run", "r"],
-        &hosts_held_by(hold.to_str().expect("UTF-8")),
-    );
-    until(&checkout, "r", "one", &["launching"]);
-    let launch = directory(&checkout, "r").join("launches/one.1");
-    let words = ["_host", launch.to_str().expect("UTF-8")];
-    let late = wait("the host", || processes(&words).first().copied());
-    first.kill();
+    let mut held = HeldBack::start(&checkout, "r");
+    held.command.kill();
     go_on(&checkout, "r");
     let claim = super::background::record(&checkout, "r", "launches/one.1/claim.json");
     assert_eq!(claim["revoked"], "overdue", "{claim}");
-    std::fs::remove_file(&hold).expect("the hold is there");
-    wait("the end of the late host", || (!lives(late)).then_some(()));
+    held.let_go();
+    wait("the end of the late host", || {
+        (!lives(held.host)).then_some(())
+    });
     assert!(
-        !launch.join("started.json").exists(),
+        !held.launch.join("started.json").exists(),
         "it was started all the same"
     );
     assert!(
-        !launch.join("output.jsonl").exists(),
+        !held.launch.join("output.jsonl").exists(),
         "it was started all the same"
     );
     let status = checkout.fleet(&["status", "--run", "r"]);

@@ -7,9 +7,8 @@ use super::ran::Ran;
 use super::sandbox::Sandbox;
 use super::world::World;
 
-/// Runs a script in a mount namespace of its own; `None` where nobody may make one. `$ROOT` is the world, `$STATE` and
-/// `$SHARE` its roots, `$HOUSE` the provider home, `$PROJECT` the project.
-pub(crate) fn mounted(world: &World, house: &Path, script: &str) -> Option<Ran> {
+/// Whether mount namespaces can be made here; says so where they cannot.
+pub(crate) fn may_mount() -> bool {
     let allowed = Sandbox::tool("unshare")
         .args(["-m", "true"])
         .stderr(Stdio::null())
@@ -17,6 +16,14 @@ pub(crate) fn mounted(world: &World, house: &Path, script: &str) -> Option<Ran> 
         .is_ok_and(|status| status.success());
     if !allowed {
         println!("SKIPPED: no mount namespace can be made here (unshare needs root)");
+    }
+    allowed
+}
+
+/// Runs a script in a mount namespace of its own; `None` where nobody may make one. `$ROOT` is the world, `$STATE` and
+/// `$SHARE` its roots, `$HOUSE` the provider home, `$PROJECT` the project.
+pub(crate) fn mounted(world: &World, house: &Path, script: &str) -> Option<Ran> {
+    if !may_mount() {
         return None;
     }
     let inner = world.sandbox.shell("");
